@@ -1,11 +1,14 @@
-/* Any bytes as what a server and a tracker of TVM's RPC get: a handshake, packets of a session, messages to a tracker. No crash
- * and no leak; what reaches TVM's functions, for which this file stands, lies within memory that the session handed out. The
- * first byte says which; packets and messages have two bytes of length before them. */
+/* Any bytes as what a server, a tracker and a client of TVM's RPC get: a handshake, packets of a session, messages to a tracker,
+ * replies to a client. No crash and no leak; what reaches TVM's functions, for which this file stands, lies within memory
+ * that the session handed out. The first byte says which; packets and messages have two bytes of length before them. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <tvm/runtime/c_runtime_api.h>
+#include <unistd.h>
 
+#include "rpc/client/client.h"
 #include "rpc/server.h"
 #include "rpc/tracker.h"
 
@@ -239,11 +242,57 @@ static void shake(const uint8_t *data, size_t n) {
   if (used > n || strlen(match) > RPC_LONGEST_KEY || !(seconds >= 0 && seconds < 1e12)) abort();
 }
 
+/* All that a server sends, as replies to a client that asks in order; the first byte is the era. */
+static void ask(const uint8_t *data, size_t n) {
+  enum { MOST = 1 << 15 }; /* fits into a socket */
+  heddle_error err = {0};
+  heddle_rpc_value result;
+  heddle_rpc_tensor t = {.data = 1, .device_type = 1, .dtype = {2, 32, 1}, .ndim = 1, .shape = {2}};
+  const heddle_rpc_value args[3] = {{.kind = HEDDLE_RPC_TENSOR, .of.tensor = &t},
+                                    {.kind = HEDDLE_RPC_STRING, .of.s = "x"},
+                                    {.kind = HEDDLE_RPC_BYTES, .of.data = "ab", .bytes = 2}};
+  double seconds[2];
+  char floats[8];
+  uint64_t handle = 0;
+  const void *bytes = NULL;
+  size_t n_bytes = 0;
+  int exists = 0, ends[2];
+  if (n < 1 || n > MOST || socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return;
+  heddle_rpc *rpc = calloc(1, sizeof *rpc);
+  if (rpc == NULL || write(ends[1], data + 1, n - 1) != (ssize_t)(n - 1)) abort();
+  shutdown(ends[1], SHUT_WR);
+  rpc->fd = ends[0];
+  rpc->era = (rpc_era)(data[0] % 3);
+  for (int i = 0; i < 4; i++) {
+    heddle_status s = heddle_rpc_call(rpc, 1, args, 3, &result, &err);
+    if (s != HEDDLE_OK && (err.text[0] == '\0' || err.status != s)) abort();
+    volatile unsigned sum = 0;
+    if (s == HEDDLE_OK && (result.kind == HEDDLE_RPC_STRING || result.kind == HEDDLE_RPC_BYTES))
+      for (uint64_t k = 0; k < result.bytes; k++) sum += ((const uint8_t *)result.of.data)[k];
+    if (s == HEDDLE_OK && result.kind == HEDDLE_RPC_TENSOR)
+      for (uint32_t k = 0; k < result.of.tensor->ndim; k++) sum += (unsigned)result.of.tensor->shape[k];
+    (void)sum;
+  }
+  (void)heddle_rpc_call(rpc, 1, args, 3, NULL, &err);
+  (void)heddle_rpc_read(rpc, &t, floats, sizeof floats, &err);
+  (void)heddle_rpc_write(rpc, &t, floats, sizeof floats, &err);
+  (void)heddle_rpc_function(rpc, 0, "f", &handle, &err);
+  (void)heddle_rpc_function(rpc, 1, "f", &handle, &err);
+  if (heddle_rpc_download(rpc, "f", &bytes, &n_bytes, &err) == HEDDLE_OK && n_bytes > n) abort();
+  (void)heddle_rpc_load(rpc, "f", &handle, &err);
+  (void)heddle_rpc_device_exists(rpc, 1, 0, &exists, &err);
+  (void)heddle_rpc_tensor_create(rpc, 1, 0, t.dtype, t.shape, 1, &t, &err);
+  (void)heddle_rpc_time(rpc, 1, "f", 1, 0, NULL, 0, 1, 2, 0, seconds, &err);
+  heddle_rpc_close(rpc);
+  close(ends[1]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
-  switch (data[0] % 3) {
+  switch (data[0] % 4) {
   case 0: shake(data + 1, size - 1); break;
   case 1: serve(data + 1, size - 1); break;
+  case 3: ask(data + 1, size - 1); break;
   default: track(data + 1, size - 1); break;
   }
   return 0;

@@ -12,7 +12,12 @@ import subprocess
 import threading
 import time
 
-from tool_case import TOOL, environment
+import pytest
+
+from tool_case import BUILD, TOOL, environment
+
+if not (BUILD / "libexec" / "heddle" / "heddle-rpc").exists():
+    pytest.skip("this build has no HEDDLE_RPC", allow_module_level=True)
 
 MAGIC, MISMATCH, TRACKER_MAGIC = 0xFF271, 0xFF273, 0x2F271
 
