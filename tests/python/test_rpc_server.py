@@ -174,7 +174,7 @@ def test_functions_as_arguments(remote, library):
 # ---- devices of plugins
 
 @pytest.mark.parametrize("kind", ["sim", "opencl"])
-def test_other_devices(library, kind):
+def test_other_devices(tmp_path, kind):
     env = {}
     if kind == "opencl":
         import pocl
@@ -191,6 +191,22 @@ def test_other_devices(library, kind):
         with pytest.raises(tvm.error.RPCError):
             arrays(remote, remote.device("metal", 3))
         assert not remote.device("metal", 3).exist
+        if kind == "opencl":
+            check_kernels(remote, d, tmp_path)
+
+
+def check_kernels(remote, device, folder):
+    """Code that TVM compiled for OpenCL, on a device of the plugin."""
+    import tvm_compile as c
+    target = tvm.target.Target({"kind": "opencl"}, host="llvm")
+    module = tvm.IRModule({"scale": c.for_device("scale", c.scale())})
+    tvm.compile(module, target=target).export_library(str(folder / "scale.so"))
+    m = loaded(remote, folder / "scale.so")
+    x = tvm.runtime.tensor(np.arange(256, dtype=F32), device)
+    y = tvm.runtime.tensor(np.zeros(256, F32), device)
+    m["scale"](x, y)
+    np.testing.assert_array_equal(y.numpy(), np.arange(256) * 2)
+    assert m.time_evaluator("scale", device, number=2, repeat=2)(x, y).mean > 0
 
 
 # ---- sessions that end badly
@@ -226,22 +242,22 @@ def test_time_limits(library):
 
 
 def test_memory_limits(library):
-    with server("--session-memory", 64, "--packet-limit", 32, "--sessions", 3) as s:
+    with server("--session-memory", 16, "--packet-limit", 8, "--sessions", 3) as s:
         remote = rpc.connect("127.0.0.1", s.port)
         if "HEDDLE_SANITIZE" not in os.environ:  # a sanitizer's memory is under no such limit
             loaded(remote, library)["hog"]()  # the session ends if it gets any
         with pytest.raises(tvm.error.RPCError, match="out of memory"):
-            tvm.runtime.empty((65 << 20,), "int8", remote.cpu())
-        held = [tvm.runtime.empty((20 << 20,), "int8", remote.cpu()) for _ in range(3)]
+            tvm.runtime.empty((17 << 20,), "int8", remote.cpu())
+        held = [tvm.runtime.empty((5 << 20,), "int8", remote.cpu()) for _ in range(3)]
         with pytest.raises(tvm.error.RPCError, match="out of memory"):
-            tvm.runtime.empty((20 << 20,), "int8", remote.cpu())
+            tvm.runtime.empty((5 << 20,), "int8", remote.cpu())
         del held[0]
-        tvm.runtime.empty((20 << 20,), "int8", remote.cpu())
-        remote.upload(bytearray(30 << 20), "a")
+        tvm.runtime.empty((5 << 20,), "int8", remote.cpu())
+        remote.upload(bytearray(7 << 20), "a")
         with pytest.raises(tvm.error.RPCError, match="limit"):
             for name in "bc":
-                remote.upload(bytearray(30 << 20), name)
-        broken(lambda: remote.upload(bytearray(40 << 20), "d"))  # longer than a packet may be: the session is over
+                remote.upload(bytearray(7 << 20), name)
+        broken(lambda: remote.upload(bytearray(10 << 20), "d"))  # longer than a packet may be: the session is over
         arrays(rpc.connect("127.0.0.1", s.port))
 
 
