@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "rpc/net.h"
 #include "rpc/server.h"
@@ -32,8 +33,18 @@ static uint64_t number(const words *w, const char *name, uint64_t usual) {
   return found != NULL ? strtoull(found, NULL, 10) : usual;
 }
 
+/* A tracker has up to 1,024 connections, and the usual limit is below that. */
+static void allow_files(void) {
+  enum { WANTED = 4096 };
+  struct rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= WANTED) return;
+  files.rlim_cur = files.rlim_max < WANTED ? files.rlim_max : WANTED;
+  (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
 int main(int argc, char **argv) {
   const words w = {argv + 2, argc - 2};
+  allow_files();
   if (argc > 1 && strcmp(argv[1], "tracker") == 0) {
     const rpc_tracker_options o = {.host = text(&w, "host", "127.0.0.1"),
                                    .low = (uint16_t)number(&w, "low", 0),

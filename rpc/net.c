@@ -72,7 +72,7 @@ static uint16_t port_of(int fd) {
 }
 
 static int try_port(const struct addrinfo *at, uint16_t port) {
-  enum { WAITING = 64 };
+  enum { WAITING = 1024 };
   const int yes = 1;
   struct sockaddr_storage a = {0};
   memcpy(&a, at->ai_addr, at->ai_addrlen);

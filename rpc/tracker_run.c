@@ -97,12 +97,22 @@ static void hear(running *r, peer *p) {
 
 /* ---- the loop */
 
+/* A free place, or that of the one which has been silent longest; NULL: all are known. */
+static peer *place(running *r) {
+  peer *oldest = NULL;
+  for (int i = 0; i < MOST_PEERS; i++) {
+    peer *p = &r->peers[i];
+    if (p->fd < 0) return p;
+    if (!p->is_known && (oldest == NULL || p->since < oldest->since)) oldest = p;
+  }
+  if (oldest != NULL) forget(r, oldest);
+  return oldest;
+}
+
 static void accept_all(running *r) {
   char name[RPC_HOST_ROOM];
   for (int fd; (fd = rpc_accept(r->listener, name)) >= 0;) {
-    peer *to = NULL;
-    for (int i = 0; i < MOST_PEERS && to == NULL; i++)
-      if (r->peers[i].fd < 0) to = &r->peers[i];
+    peer *to = place(r);
     if (to == NULL) {
       close(fd);
       continue;

@@ -5,6 +5,7 @@ timeout: 300
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import struct
@@ -421,6 +422,24 @@ def test_the_tracker_and_random_bytes(clients):
     assert clients().ask([1]) == 0
     for s in silent:
         s.close()
+
+
+def test_more_connections_than_the_tracker_has_room_for():
+    """The oldest that said nothing gives way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2000:
+        pytest.skip(f"this process may have {hard} files only")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    try:
+        with tracker() as t:
+            known = Client(t.port)
+            silent = [socket.create_connection(("127.0.0.1", t.port)) for _ in range(1100)]
+            late = Client(t.port)
+            assert known.ask([1]) == 0 and late.ask([1]) == 0
+            for s in (*silent, known, late):
+                s.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_key_that_is_taken_but_not_used():
