@@ -95,7 +95,7 @@ int rpc_listen(const char *host, uint16_t low, uint16_t high, bool is_insecure, 
   int fd = -1;
   if (!is_loopback(list->ai_addr) && !is_insecure) {
     rpc_log("heddle rpc: %s is not an address of this machine alone, and TVM's RPC has no authentication and no "
-            "encryption: whoever reaches the port runs code here. --insecure-tvm-rpc serves it nevertheless",
+            "encryption: anyone who reaches the port can run code here. --insecure-tvm-rpc permits this address",
             host);
     errno = EPERM;
   } else {

@@ -53,7 +53,7 @@ static void put_exception(rpc_session *s) {
 
 /* ---- requests that need nothing of TVM's */
 
-/* Clients of both eras take a reply without values; the next request says which era it is. */
+/* Clients of both eras take a reply without values; the next request shows the era. */
 static rpc_outcome init(rpc_session *s, rpc_reader *r) {
   rpc_values values = {0};
   uint64_t version_bytes = rpc_take_u64(r);

@@ -135,7 +135,7 @@ void rpc_put_values(rpc_buffer *b, rpc_era era, const rpc_value *values, uint32_
 /* The number that names the type of a call's result before it. */
 int64_t rpc_result_tag(rpc_era era, rpc_kind kind);
 
-/* What the first request besides kInitServer says of the client's era; UNKNOWN where both write the same bytes. */
+/* The client's era, by its first request besides kInitServer; UNKNOWN where both write the same bytes. */
 rpc_era rpc_era_of(uint32_t code, const uint8_t *body, size_t bytes);
 
 #endif

@@ -212,7 +212,7 @@ static heddle_status give(heddle_rpc *rpc, heddle_rpc_value *out, heddle_error *
   }
 }
 
-/* A result that nobody wants. */
+/* Frees a result that the caller does not take. */
 static heddle_status drop(heddle_rpc *rpc, const heddle_rpc_value *v, heddle_error *err) {
   if (v->kind == HEDDLE_RPC_TENSOR) {
     const heddle_rpc_tensor t = *v->of.tensor;

@@ -99,7 +99,7 @@ def wait_for(condition, seconds=15):
 
 
 class Raw:
-    """A client that sends what it is told to."""
+    """A client that sends any bytes."""
 
     def __init__(self, port, key=b"client:", magic=MAGIC):
         self.s = socket.create_connection(("127.0.0.1", port), timeout=20)

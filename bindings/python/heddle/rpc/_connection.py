@@ -98,7 +98,7 @@ class Connection:
         self.server_key = receive(self._sock, n).decode(errors="replace")
 
     def _start(self, constructor: Sequence[Any] | None) -> None:
-        """Opens the session. The reply's first type tells which era the server is of; one without values takes both."""
+        """Opens the session. The type of the reply's first value shows the server's era; a server whose reply is empty accepts both."""
         version = b"0.8.0"
         body = struct.pack("<Q", len(version)) + version + _wire.pack(Era.B, *(constructor or ()))
         self._send(_wire.INIT, [body])

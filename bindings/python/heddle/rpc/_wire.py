@@ -174,7 +174,7 @@ class Reader:
 
 
 def kind_of_result(era: Era, tag: int) -> str | None:
-    """What the number before a result says where the value itself is a plain handle; None: the value is the result."""
+    """The kind of object that a result's handle stands for, by the number before it; None: the value itself is the result."""
     if era is Era.A:
         return {8: "object", 9: "module", 10: "function", 13: "tensor", 7: "tensor"}.get(tag)
     if tag in (7, 70, 72):

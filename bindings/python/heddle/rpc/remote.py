@@ -75,7 +75,7 @@ class RemoteDevice(Device):
 
     @property
     def info(self) -> dict[str, Any]:
-        raise UnsupportedError(f"{self!r}: a remote device tells its attributes one by one, such as device_name")
+        raise UnsupportedError(f"{self!r}: a remote device reports its attributes one by one, such as device_name")
 
     @property
     def name(self) -> str:
