@@ -204,6 +204,11 @@ if(HEDDLE_PYTHON3 AND CMAKE_NM)
   add_test(NAME abi/tvm-symbols COMMAND ${check} tvm $<TARGET_FILE:heddle_tvm>
     "${PROJECT_SOURCE_DIR}/tests/abi/tvm-symbols.txt")
   set(registered abi/public-symbols abi/tvm-symbols)
+  if(TARGET heddle_rpc)
+    add_test(NAME abi/rpc-symbols COMMAND ${check} rpc $<TARGET_FILE:heddle_rpc>
+      "${PROJECT_SOURCE_DIR}/tests/abi/rpc-symbols.txt")
+    list(APPEND registered abi/rpc-symbols)
+  endif()
   foreach(name IN LISTS HEDDLE_BUILT_PLUGINS)
     add_test(NAME abi/plugin-symbols/${name} COMMAND ${check} plugin $<TARGET_FILE:heddle_plugin_${name}>)
     list(APPEND registered abi/plugin-symbols/${name})

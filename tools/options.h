@@ -41,6 +41,7 @@ typedef struct options {
   const char *a, *b; /* devices of the two sides of compare */
   const char *against;
   const char *trust, *key, *sign, *encrypt;
+  const char *host, *port_range, *tracker, *rpc_key, *address; /* of the RPC server and tracker */
   words place_a, place_b;
   words settings_a, settings_b;
   words place;                                     /* PATTERN=DEVICE, or auto */
@@ -54,12 +55,14 @@ typedef struct options {
   uint64_t programs, sequence;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
-  uint64_t profile_runs; /* NO_NUMBER: not given */
-  double timeout;        /* seconds; 0: none */
+  uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
+  uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the RPC server; sizes in MiB */
+  double timeout;                                                         /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, detached, new_cipher,
       help;
   bool ignore_annotations; /* of the model's nodes */
+  bool insecure_tvm_rpc;
 } options;
 
 typedef enum option_kind {
@@ -105,7 +108,7 @@ extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, pack_command, unpack_command, link_command, key_command, sign_command, verify_command,
-    decrypt_command, check_plugin_command;
+    decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

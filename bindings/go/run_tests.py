@@ -36,6 +36,8 @@ def go_environment(build):
                                    f"Libs: -L{build / 'lib'} -Wl,-rpath,{build / 'lib'} -lheddle\n")
     (own / "heddle_tvm.pc").write_text("Name: heddle_tvm\nDescription: its other library\nVersion: 0\nRequires: heddle\n"
                                        "Libs: -lheddle_tvm\n")
+    (own / "heddle_rpc.pc").write_text("Name: heddle_rpc\nDescription: the client of TVM's RPC\nVersion: 0\n"
+                                       "Requires: heddle\nLibs: -lheddle_rpc\n")
     return {**os.environ, "PKG_CONFIG_PATH": str(own), "GOCACHE": str(own / "cache"), "GOPATH": str(own / "path"),
             "GOENV": "off", "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "1",
             "HEDDLE_GO_FILES": str(own / "files")}

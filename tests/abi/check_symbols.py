@@ -5,6 +5,8 @@ check_symbols.py [--nm NM] library LIBHEDDLE LIST [--update]
     the exports of libheddle are exactly the names in LIST; --update writes LIST instead
 check_symbols.py [--nm NM] tvm LIBHEDDLE_TVM LIST [--update]
     the same for libheddle_tvm, which exports names of TVM's too; those of tvm-ffi but one are in a library of their own
+check_symbols.py [--nm NM] rpc LIBHEDDLE_RPC LIST [--update]
+    the same for libheddle_rpc
 check_symbols.py [--nm NM] plugin PLUGIN
     a plugin exports heddle_plugin_entry only, and leaves no heddle_ symbol for others to define
 """
@@ -22,6 +24,7 @@ LIBRARIES = {
             re.compile("heddle_(function|object|module|tvm)_(?!_)|TVM(?!FFI)|TVMFFIErrorSetRaisedFromCStrParts$|"
                        "__gnu_(h2f|f2h)_ieee$"),
             "are neither of heddle/function.h nor of TVM's C API"),
+    "rpc": ("libheddle_rpc.so", re.compile("heddle_rpc_(?!_)"), "are not of heddle/rpc.h"),
 }
 
 

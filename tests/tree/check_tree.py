@@ -38,6 +38,7 @@ MAY_INCLUDE = {
     "operators": {"heddle"},
     "executor": {"heddle", "core", "graph", "modules"},
     "frontends": {"heddle", "core", "graph"},
+    "rpc": {"heddle"},
     "bindings": {"heddle"},
     "tools": {"heddle"},
     "conformance": {"heddle", "operators", "plugins"},

@@ -14,8 +14,8 @@ InternalError = Error
 
 
 class RPCError(Error):
-    """Never raised: Heddle runs on the devices of this machine. It is there for `except` clauses."""
+    """A session of heddle.rpc failed, or its server reported an error."""
 
 
 class RPCSessionTimeoutError(RPCError):
-    """Never raised, as RPCError."""
+    """A session of heddle.rpc took longer than it may."""

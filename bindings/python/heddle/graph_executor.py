@@ -41,24 +41,28 @@ def create(graph_json_str: str, libmod: Module | None, device: Device | Sequence
     Raises ValueError for what is no device, heddle.Error where the graph is refused, a function is missing or a device is
     not there: graphs from elsewhere are checked before anything runs.
     """
-    devices, _, numbers = get_device(libmod, device)
+    devices, remote, numbers = get_device(libmod, device)
+    if remote:
+        from .rpc import graph
+        return graph.create(_text_of(graph_json_str), libmod, devices)
     made = get_global_func("tvm.graph_executor.create")
     return GraphModule(made(_text_of(graph_json_str), libmod, *numbers))
 
 
 def get_device(libmod: Module | None, device: Device | Sequence[Device]) -> tuple[list[Device], int, list[int]]:
-    """(devices as a list, the number of remote ones, which is 0, [type, id, type, id, ...]).
+    """(devices as a list, the number of remote ones, which is 0 or all, [type, id, type, id, ...]).
 
-    Raises ValueError where device is not a device or a list of devices.
+    Raises ValueError where device is not a device or a list of devices, or some are remote and some are not.
     """
     if isinstance(device, Device):
         device = [device]
     if not isinstance(device, (list, tuple)) or not device or not all(isinstance(d, Device) for d in device):
         raise ValueError("dev has to be the type of Device or a list of Device")
-    for dev in device:
-        if dev.device_type in _REMOTE:
-            raise ValueError(f"{dev} is a remote device: Heddle runs on the devices of this machine")
-    return device, 0, [number for dev in device for number in (dev.device_type, dev.device_id)]
+    remote = [dev for dev in device if dev.device_type in _REMOTE]
+    for dev in remote:
+        if len(remote) != len(device) or not hasattr(dev, "session"):
+            raise ValueError(f"{dev} is a remote device: all devices are of one session of heddle.rpc, or of this machine")
+    return device, len(remote), [number for dev in device for number in (dev.device_type, dev.device_id)]
 
 
 def _text_of(graph: Any) -> str | bytes:
@@ -73,6 +77,12 @@ class GraphModule:
     module: what `create` or a factory's function gives: `GraphModule(lib["default"](heddle.cpu(0)))`. It is the attribute
     `module`. AttributeError: the module has not an executor's functions.
     """
+
+    def __new__(cls, module: Any, *more: Any, **named: Any) -> "GraphModule":
+        if cls is GraphModule and hasattr(module, "handle"):
+            from .rpc.graph import RemoteGraphModule
+            return super().__new__(RemoteGraphModule)
+        return super().__new__(cls)
 
     def __init__(self, module: Module):
         self.module = module

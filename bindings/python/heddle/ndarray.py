@@ -81,7 +81,9 @@ class NDArray(_core.Tensor):
         if isinstance(target, _core.Tensor):
             return _copy(self, target)
         if isinstance(target, Device):
-            return _copy(self, empty(self.shape, self.dtype, target, mem_scope))
+            return array(self, target, mem_scope)
+        if hasattr(target, "_copy_to"):  # of a session of heddle.rpc
+            return target.copyfrom(self)
         raise ValueError(f"the target is an array or a Device, not a '{type(target).__name__}'")
 
     def same_as(self, other: Any) -> bool:
@@ -144,6 +146,9 @@ def empty(shape: Sequence[int], dtype: Any = "float32", device: Device = Device(
     if mem_scope not in (None, "", "global"):
         from .errors import UnsupportedError
         raise UnsupportedError(f"mem_scope '{mem_scope}': arrays are in global memory; textures are not supported")
+    remote = getattr(device, "_empty", None)
+    if remote is not None:
+        return remote(shape, dtype, mem_scope)
     sizes = tuple(int(s) for s in shape)
     if isinstance(dtype, str):
         dtype = {"float": "float32", "int": "int32", "uint": "uint32"}.get(dtype, dtype)
@@ -154,6 +159,8 @@ def empty(shape: Sequence[int], dtype: Any = "float32", device: Device = Device(
 def array(arr: Any, device: Device = Device(1, 0), mem_scope: str | None = None) -> NDArray:
     """A new array on a device with a copy of the values of arr: a numpy array, an NDArray, or what np.array takes. The
     dtype is that of np.array(arr)."""
+    if isinstance(arr, _core.Tensor) and hasattr(device, "_empty"):
+        return empty(arr.shape, arr.dtype, device, mem_scope).copyfrom(arr)
     if isinstance(arr, _core.Tensor):
         return _copy(arr, empty(arr.shape, arr.dtype, device, mem_scope))
     values = arr if isinstance(arr, np.ndarray) else np.array(arr)

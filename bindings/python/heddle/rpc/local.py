@@ -1,40 +1,13 @@
-"""`tvm.rpc` as far as one machine goes: a LocalSession. Heddle runs on the devices of this machine, so that what connects
-to another one raises UnsupportedError.
-"""
+"""A session for this machine: the methods of a remote one, without a server."""
 from __future__ import annotations
 
 import os
 import pathlib
 import shutil
 import tempfile
-from typing import Any, NoReturn
+from typing import Any
 
-from . import runtime
-from .errors import UnsupportedError
-
-__all__ = ["LocalSession", "connect", "connect_tracker", "Server"]
-
-
-def _remote(name: str) -> NoReturn:
-    raise UnsupportedError(f"heddle.rpc.{name}: Heddle runs on the devices of this machine, not on those of others; "
-                           "heddle.rpc.LocalSession() has the methods of a session for this one")
-
-
-def connect(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raises UnsupportedError: there are no remote sessions."""
-    _remote("connect")
-
-
-def connect_tracker(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raises UnsupportedError: there are no remote sessions."""
-    _remote("connect_tracker")
-
-
-class Server:
-    """Raises UnsupportedError: there are no remote sessions."""
-
-    def __init__(self, *args: Any, **kwargs: Any):
-        _remote("Server")
+from .. import runtime
 
 
 class LocalSession:
@@ -66,6 +39,14 @@ class LocalSession:
     def load_module(self, path: str) -> runtime.Module:
         """The module of a library that was uploaded."""
         return runtime.load_module(str(self._path(path)))
+
+    def listdir(self, path: str) -> str:
+        """The session's files, each with a comma after it."""
+        return "".join(f"{name}," for name in sorted(os.listdir(self._folder.name)))
+
+    def system_lib(self) -> runtime.Module:
+        """The module of what is linked into this process."""
+        return runtime.system_lib()
 
     def get_function(self, name: str) -> Any:
         """A registered function."""

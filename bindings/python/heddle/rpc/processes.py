@@ -1,0 +1,67 @@
+"""A server and a tracker as processes of this machine: heddle rpc-server and heddle rpc-tracker."""
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from typing import Any
+
+from .. import _tool
+from ..errors import FailedError
+
+
+class _Process:
+    def __init__(self, command: str, host: str, port: int, port_end: int, *words: str):
+        ports = ["--port-range", f"{port}-{port_end - 1}"] if port_end > port else ["--port", str(port)]
+        self._process = subprocess.Popen([_tool.path(), command, "--host", host, *ports, *words], stdin=subprocess.DEVNULL,
+                                         stdout=subprocess.PIPE, text=True)
+        line = self._process.stdout.readline()  # type: ignore[union-attr]
+        if not line:
+            self.terminate()
+            raise FailedError(f"heddle {command} did not start: see what it wrote")
+        self.host, self.port = host, int(line.rsplit(":", 1)[1])
+
+    def terminate(self) -> None:
+        """Ends the process and all its sessions."""
+        process, self._process = getattr(self, "_process", None), None  # type: ignore[assignment]
+        if process is not None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
+
+    def __del__(self) -> None:
+        self.terminate()
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *why: Any) -> None:
+        self.terminate()
+
+
+class Server(_Process):
+    """heddle rpc-server on this machine: host, port, terminate(). The first free port of [port, port_end) is taken."""
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 9091, port_end: int = 9199,
+                 tracker_addr: tuple[str, int] | None = None, key: str = "", custom_addr: str | None = None,
+                 silent: bool = False):
+        words = []
+        if tracker_addr is not None:
+            words += ["--tracker", "{}:{}".format(*tracker_addr)]
+        if key:
+            words += ["--key", key]
+        if custom_addr is not None:
+            words += ["--address", custom_addr]
+        del silent
+        super().__init__("rpc-server", host, port, port_end, *words)
+
+
+class Tracker(_Process):
+    """heddle rpc-tracker on this machine: host, port, terminate(). The first free port of [port, port_end) is taken."""
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 9190, port_end: int = 9199, silent: bool = False):
+        del silent
+        super().__init__("rpc-tracker", host, port, port_end)

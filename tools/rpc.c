@@ -1,0 +1,211 @@
+/* tools/rpc.c: heddle rpc-server and heddle rpc-tracker: read their words and become heddle-rpc, a program of its own that has
+ * the functions of TVM (rpc/). */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "text.h"
+
+#ifndef HEDDLE_RPC_INSTALLED
+#define HEDDLE_RPC_INSTALLED "../libexec/heddle/heddle-rpc"
+#endif
+
+enum { MOST_PATH = 4096, MOST_WORDS = 16, WORD_ROOM = 1100, MOST_KEY = 1000 };
+
+static bool find_program(char *out) {
+  char self[MOST_PATH];
+  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+  if (n <= 0) return false;
+  self[n] = '\0';
+  char *slash = strrchr(self, '/');
+  if (slash == NULL) return false;
+  *slash = '\0';
+  n = snprintf(out, MOST_PATH, "%s/%s", self, HEDDLE_RPC_INSTALLED);
+  return n > 0 && n < MOST_PATH && access(out, X_OK) == 0;
+}
+
+/* NAME=VALUE words, as the program takes them. */
+typedef struct line {
+  char room[MOST_WORDS][WORD_ROOM];
+  char *words[MOST_WORDS + 3];
+  int n;
+} line;
+
+static void add(line *l, const char *name, const char *value) {
+  snprintf(l->room[l->n], WORD_ROOM, "%s=%s", name, value);
+  l->words[2 + l->n] = l->room[l->n];
+  l->n++;
+}
+
+static void add_number(line *l, const char *name, uint64_t value) {
+  char text[32];
+  snprintf(text, sizeof text, "%" PRIu64, value);
+  add(l, name, text);
+}
+
+/* ---- words that have a form of their own */
+
+static bool read_port(const char **text, uint64_t *out) {
+  *out = 0;
+  const char *from = *text;
+  for (; **text >= '0' && **text <= '9' && *out <= UINT16_MAX; (*text)++) *out = *out * 10 + (uint64_t)(**text - '0');
+  return *text > from && *out > 0 && *out <= UINT16_MAX;
+}
+
+static int wrong(const char *command, const char *option, const char *what, const char *given) {
+  print_error("heddle %s: --%s needs %s, not '%s'\n", command, option, what, given);
+  return WRONG_WORDS;
+}
+
+/* --port and --port-range, which has both its ends in it. */
+static int add_ports(const char *command, const options *o, line *l) {
+  uint64_t low = o->port, high = o->port;
+  const char *at = o->port_range;
+  if (low > UINT16_MAX) {
+    print_error("heddle %s: --port needs a number from 0 (any) to 65535, not %" PRIu64 "\n", command, low);
+    return WRONG_WORDS;
+  }
+  if (at != NULL && (!read_port(&at, &low) || *at++ != '-' || !read_port(&at, &high) || *at != '\0' || high < low))
+    return wrong(command, "port-range", "two ports, such as 9090-9199", o->port_range);
+  add_number(l, "low", low);
+  add_number(l, "high", high);
+  return DONE;
+}
+
+static int add_tracker(const options *o, line *l) {
+  char host[256];
+  uint64_t port = 0;
+  if (o->tracker == NULL) return DONE;
+  const char *colon = strrchr(o->tracker, ':'), *at = colon != NULL ? colon + 1 : "";
+  const size_t n = colon != NULL ? (size_t)(colon - o->tracker) : 0;
+  if (n == 0 || n >= sizeof host || !read_port(&at, &port) || *at != '\0')
+    return wrong("rpc-server", "tracker", "HOST:PORT", o->tracker);
+  const bool has_brackets = o->tracker[0] == '[' && o->tracker[n - 1] == ']'; /* [::1]:9190 */
+  snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), o->tracker + has_brackets);
+  add(l, "tracker", host);
+  add_number(l, "tracker_port", port);
+  return DONE;
+}
+
+/* ---- the commands */
+
+static int become(const char *command, const char *what, const options *o, line *l) {
+  char path[MOST_PATH];
+  if (!find_program(path)) {
+    print_error("heddle %s: the program heddle-rpc is not there; it is installed with Heddle as "
+                "libexec/heddle/heddle-rpc, where it is built with HEDDLE_RPC and HEDDLE_TVM\n",
+                command);
+    return FAILED;
+  }
+  if (o->host != NULL && strlen(o->host) > MOST_KEY) return wrong(command, "host", "an address", o->host);
+  int status = add_ports(command, o, l);
+  if (status != DONE) return status;
+  if (o->host != NULL) add(l, "host", o->host);
+  add_number(l, "insecure", o->insecure_tvm_rpc);
+  l->words[0] = (char *)(uintptr_t) "heddle-rpc";
+  l->words[1] = (char *)(uintptr_t)what;
+  l->words[2 + l->n] = NULL;
+  fflush(stdout);
+  execv(path, l->words);
+  print_error("heddle %s: cannot start %s: %s\n", command, path, strerror(errno));
+  return FAILED;
+}
+
+static int serve(const options *o) {
+  enum { MOST_SESSIONS = 64 };
+  static const uint64_t most_mib = UINT64_C(1) << 40;
+  line *l = calloc(1, sizeof *l);
+  if (l == NULL) return fail_text("rpc-server", "out of memory");
+  int status = add_tracker(o, l);
+  const char *key = o->rpc_key != NULL ? o->rpc_key : "";
+  if (status == DONE && (strlen(key) > MOST_KEY || strpbrk(key, " \t\r\n") != NULL))
+    status = wrong("rpc-server", "key", "a word without blanks", key);
+  if (status == DONE && o->tracker != NULL && key[0] == '\0') {
+    print_error("heddle rpc-server: a tracker gives servers out by their keys: --key names this one's\n");
+    status = WRONG_WORDS;
+  }
+  if (status == DONE && o->address != NULL && strlen(o->address) > MOST_KEY)
+    status = wrong("rpc-server", "address", "an address", o->address);
+  if (status == DONE && (o->sessions > MOST_SESSIONS || o->session_memory > most_mib || o->packet_limit > most_mib)) {
+    print_error("heddle rpc-server: at most %d sessions, and sizes below 2^40 MiB\n", (int)MOST_SESSIONS);
+    status = WRONG_WORDS;
+  }
+  if (status == DONE) {
+    add(l, "key", key);
+    if (o->address != NULL) add(l, "address", o->address);
+    if (o->sessions > 0) add_number(l, "sessions", o->sessions);
+    if (o->session_memory > 0) add_number(l, "memory", o->session_memory);
+    if (o->packet_limit > 0) add_number(l, "packet", o->packet_limit);
+    add_number(l, "seconds", o->session_timeout);
+    status = become("rpc-server", "server", o, l);
+  }
+  free(l);
+  return status;
+}
+
+static int track(const options *o) {
+  line *l = calloc(1, sizeof *l);
+  if (l == NULL) return fail_text("rpc-tracker", "out of memory");
+  int status = become("rpc-tracker", "tracker", o, l);
+  free(l);
+  return status;
+}
+
+#define OPTION_HOST \
+  { "host", OPTION_TEXT, "ADDRESS", offsetof(options, host), "where to listen; 127.0.0.1 by default" }
+#define OPTION_PORT \
+  { "port", OPTION_COUNT, "P", offsetof(options, port), "the port; 0, which is the default: any free one" }
+#define OPTION_PORT_RANGE \
+  { "port-range", OPTION_TEXT, "A-B", offsetof(options, port_range), "the first free port from A to B" }
+#define OPTION_INSECURE \
+  { \
+    "insecure-tvm-rpc", OPTION_FLAG, NULL, offsetof(options, insecure_tvm_rpc), \
+        "serve other machines too, all of which may then run code here: TVM's RPC knows no passwords and no " \
+        "encryption" \
+  }
+
+static const option server_options[] = {
+    OPTION_HOST,
+    OPTION_PORT,
+    OPTION_PORT_RANGE,
+    {"tracker", OPTION_TEXT, "HOST:PORT", offsetof(options, tracker), "the tracker that gives this server to clients"},
+    {"key", OPTION_TEXT, "K", offsetof(options, rpc_key), "the name that clients ask for"},
+    {"address", OPTION_TEXT, "ADDRESS", offsetof(options, address),
+     "as the tracker gives it to clients; as it sees the server by default"},
+    {"sessions", OPTION_COUNT, "N", offsetof(options, sessions),
+     "clients that are served at the same time; 1 by default"},
+    {"session-memory", OPTION_COUNT, "MIB", offsetof(options, session_memory),
+     "what a session may allocate, and its files may hold; 4096 by default"},
+    {"packet-limit", OPTION_COUNT, "MIB", offsetof(options, packet_limit), "the longest message; 1024 by default"},
+    {"session-timeout", OPTION_COUNT, "S", offsetof(options, session_timeout),
+     "seconds after which a session ends; 0, the default: when its client wants"},
+    OPTION_INSECURE,
+    OPTION_HELP,
+    OPTION_END};
+
+static const option tracker_options[] = {OPTION_HOST,     OPTION_PORT, OPTION_PORT_RANGE,
+                                         OPTION_INSECURE, OPTION_HELP, OPTION_END};
+
+const command rpc_server_command = {
+    "rpc-server",
+    "serves this machine's devices to clients of TVM's RPC",
+    "Clients of TVM (v0.14 to v0.27) upload libraries, load them, and use the devices of all plugins. Each client has "
+    "a\n"
+    "session in a process of its own, with limits and a folder that goes with it. It listens on this machine alone\n"
+    "unless --insecure-tvm-rpc is given. Prints the port, and serves until it is interrupted.",
+    server_options,
+    SUBJECT_NONE,
+    serve};
+
+const command rpc_tracker_command = {
+    "rpc-tracker",
+    "gives servers of TVM's RPC to clients that ask for them by key",
+    "Servers of TVM and of Heddle register, and clients get one that is free, the largest priority first. Prints the\n"
+    "port, and serves until it is interrupted.",
+    tracker_options,
+    SUBJECT_NONE,
+    track};
