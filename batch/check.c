@@ -100,6 +100,8 @@ static heddle_status check_input(const heddle_batcher *b, heddle_batch_request *
   if (port->dtype.bits != 0 && !heddle__dtype_equal(port->dtype, dtype)) return misfit(port, t, err);
   if (port->ndim != UINT32_MAX ? port->ndim != ndim : port->axis >= (int32_t)ndim) return misfit(port, t, err);
   if (ndim < HEDDLE__BATCH_DIMS && port->pad_axes >> ndim != 0) return misfit(port, t, err);
+  if (dtype.code == HEDDLE_DTYPE_HANDLE)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "input '%s': requests have numbers, and no handles", port->name);
   char one[16];
   if (port->pad_axes != 0 && !heddle__batch_fill(one, 1, dtype, port->pad_value)) return misfit(port, t, err);
   if (port->axis < 0 && (heddle_tensor_device(t) != NULL || !heddle_tensor_is_contiguous(t)))

@@ -368,6 +368,57 @@ static void a_failed_run_is_reported_to_its_requests(void **state) {
   batch_end(&t);
 }
 
+/* Two rounds of six requests in runs of three. How many failed. */
+static int failed_of(heddle_batcher *b) {
+  int failed = 0;
+  for (int round = 0; round < 2; round++) {
+    heddle_batch_request *r[6];
+    for (int i = 0; i < 6; i++) r[i] = one(b, 1, 4, (float)i);
+    for (int i = 0; i < 6; i++) {
+      heddle_tensor *y = NULL;
+      if (heddle_batch_request_wait(r[i], HEDDLE_FOREVER, &err) != HEDDLE_OK) {
+        failed++;
+        assert_true(err.text[0] != '\0');
+      } else {
+        OK(heddle_batch_request_output(r[i], 0, &y, &err));
+        for (int k = 0; k < 4; k++) assert_true(data_of(y)[k] == (float)(2 * (i + k)));
+      }
+      heddle_tensor_release(y);
+      heddle_batch_request_release(r[i]);
+    }
+  }
+  return failed;
+}
+
+/* Whatever call of the device fails, each request has a result or the error, and the batcher serves others after it. */
+static void any_call_may_fail(void **state) {
+  (void)state;
+  static const char *const calls[] = {"layers=fault;fault.fail=any:%d", "sim.fail=run:%d:async",
+                                      "sim.fail=d2h:%d:async", "sim.fail=h2d:%d"};
+  const char *scale = getenv("HEDDLE_TEST_SCALE");
+  const int most = scale != NULL && atoi(scale) > 1 ? 400 : 60, step[] = {3, 11, 11, 11};
+  static sketch s;
+  memset(&s, 0, sizeof s);
+  const int x = put_input(&s, "x", ITEMS, "\"float32\"");
+  put_head(&s, NODE(&s, "Add", "y", NULL, x, x));
+  heddle_model_options o = {.struct_size = sizeof o, .devices = "sim:0"};
+  int seen = 0;
+  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
+    for (int n = 1; n <= most; n += scale != NULL && atoi(scale) > 1 ? 1 : step[k]) {
+      char settings[80];
+      snprintf(settings, sizeof settings, calls[k], n);
+      batch_rig t = {.ctx = context(settings), .graph = graph_of(&s)};
+      if (heddle_model_create(t.ctx, t.graph, NULL, &o, &t.model, &err) == HEDDLE_OK &&
+          heddle_batcher_create(t.model, OPTIONS(.max_items = 3, .max_delay_ns = LATE), &t.b, &err) == HEDDLE_OK) {
+        const int failed = failed_of(t.b);
+        if (failed > 3) fail_msg("%s: %d requests failed", settings, failed);
+        seen += failed;
+      }
+      batch_end(&t);
+    }
+  assert_true(seen > 0);
+}
+
 /* y = table[x]: an index out of range fails its own request alone. */
 static void a_bad_value_fails_alone(void **state) {
   (void)state;
@@ -453,5 +504,5 @@ CASES(CASE(other_shapes_have_other_runs), CASE(numbers_are_rounded_up), CASE(seq
       CASE(any_dimension_may_be_the_batch), CASE(a_fixed_batch_is_filled),
       CASE(inputs_without_items_are_equal_in_a_run), CASE(bad_requests_are_refused), CASE(bad_options_are_refused),
       CASE(memory_of_the_caller), CASE(a_request_allocates_nothing), CASE(every_allocation_may_fail),
-      CASE(a_failed_run_is_reported_to_its_requests), CASE(a_bad_value_fails_alone), CASE(a_run_has_a_time_limit),
-      CASE(outputs_have_the_items))
+      CASE(a_failed_run_is_reported_to_its_requests), CASE(any_call_may_fail), CASE(a_bad_value_fails_alone),
+      CASE(a_run_has_a_time_limit), CASE(outputs_have_the_items))

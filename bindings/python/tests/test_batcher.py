@@ -194,6 +194,31 @@ def test_it_is_collected(model):
     raise AssertionError("the threads of batchers stay")
 
 
+def test_fork():
+    """A forked child can neither submit nor wait, and ends."""
+    program = f"""
+import os, sys; sys.path[:0] = {sys.path!r}
+import test_batcher as t, heddle
+batcher = heddle.Batcher(heddle.load(t.doubling(), devices="cpu"), max_delay=30)
+waiting = batcher(t.item(1))
+child = os.fork()
+if child == 0:
+    for call in (lambda: batcher.run(t.item(1)), lambda: batcher(t.item(1)), batcher.drain, batcher.close, lambda: batcher.stats):
+        try:
+            call()
+            os._exit(1)
+        except heddle.errors.ForkError:
+            pass
+    del waiting, batcher
+    sys.exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert (batcher.run(t.item(2), deadline=30) == 4).all()
+assert (waiting.result(60) == 2).all()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_exit_with_requests():
     """The interpreter ends while requests wait and run."""
     program = f"""
