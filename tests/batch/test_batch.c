@@ -152,6 +152,25 @@ static void requests_are_cancelled(void **state) {
   batch_end(&t);
 }
 
+/* A run that is left by its last request is cancelled. One that has not begun when its request goes is not. */
+static void a_run_for_nobody_is_cancelled(void **state) {
+  (void)state;
+  batch_rig t;
+  doubling(&t, "sim.delay_us=200000", "sim:0", ITEMS, OPTIONS(.max_items = 2));
+  uint64_t tried = 0;
+  bool cancelled = false;
+  while (!cancelled && tried < 8) {
+    heddle_batch_request *r = block(&t, 0);
+    sleep_ms(5);
+    heddle_batch_request_cancel(r);
+    heddle_batch_request_release(r);
+    ends_doubled(submitted(t.b, items(1, 1), (heddle_batch_call){0}), 1);
+    cancelled = stats_of(t.b).runs < 2 * ++tried;
+  }
+  assert_true(cancelled);
+  batch_end(&t);
+}
+
 static void pending(batch_rig *t, heddle_batch_request **r) {
   doubling(t, SLOW, "sim:0", ITEMS, OPTIONS(.max_items = 4, .max_delay_ns = FOREVER_NS));
   for (int i = 0; i < 6; i++) r[i] = submitted(t->b, items(1, (float)i), (heddle_batch_call){0});
@@ -304,5 +323,5 @@ static void all_at_once(void **state) {
 
 CASES(CASE(requests_share_a_run), CASE(the_delay_is_a_bound), CASE(a_deadline_shortens_the_delay),
       CASE(higher_priorities_run_first), CASE(a_full_queue_pushes_back), CASE(deadlines_pass),
-      CASE(requests_are_cancelled), CASE(close_waits_for_requests), CASE(close_cancels_requests),
-      CASE(drain_does_not_wait_for_others), CASE(sixty_four_threads), CASE(all_at_once))
+      CASE(requests_are_cancelled), CASE(a_run_for_nobody_is_cancelled), CASE(close_waits_for_requests),
+      CASE(close_cancels_requests), CASE(drain_does_not_wait_for_others), CASE(sixty_four_threads), CASE(all_at_once))
