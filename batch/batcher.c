@@ -2,6 +2,7 @@
 #include "batch/batcher.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/context.h"
@@ -9,6 +10,13 @@
 #include "core/thread.h"
 
 enum { MOST_ITEMS = 1 << 20, SOME_ITEMS = 32, QUEUED_RUNS = 8 };
+
+heddle_status heddle__batch_check_process(const heddle_batcher *b, heddle_error *err) {
+  heddle_status s = heddle__check_fork(err);
+  if (s != HEDDLE_OK || b->process == getpid()) return s;
+  return heddle__fail(err, HEDDLE_EFORK,
+                      "this process was forked from the one whose threads the batcher has; make another");
+}
 
 /* ---- end */
 
@@ -62,7 +70,7 @@ heddle_batcher *heddle_batcher_retain(heddle_batcher *b) {
 
 void heddle_batcher_release(heddle_batcher *b) {
   if (b == NULL || atomic_fetch_sub_explicit(&b->references, 1, memory_order_acq_rel) != 1) return;
-  if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* devices and threads are the parent's */
+  if (heddle__batch_check_process(b, NULL) != HEDDLE_OK) return; /* devices and threads are the parent's */
   heddle_batcher_close(b, 1, HEDDLE_FOREVER, NULL);
   end_work(b);
   heddle__batch_unhold(b);
@@ -170,6 +178,7 @@ heddle_status heddle_batcher_create(heddle_model *m, const heddle_batcher_option
   atomic_init(&b->references, 1);
   atomic_init(&b->holds, 1);
   b->next_deadline_ns = UINT64_MAX;
+  b->process = getpid();
   b->model = heddle_model_retain(m);
   s = make(b, &o, err);
   if (s == HEDDLE_OK) *out = b;
@@ -191,7 +200,7 @@ const char *heddle_batcher_output_name(const heddle_batcher *b, uint32_t i) {
 
 heddle_status heddle_batcher_drain(heddle_batcher *b, uint64_t timeout_ns, heddle_error *err) {
   if (b == NULL) return heddle__fail(err, HEDDLE_EINVAL, "drain: the batcher is NULL");
-  heddle_status s = heddle__check_fork(err);
+  heddle_status s = heddle__batch_check_process(b, err);
   if (s != HEDDLE_OK) return s;
   const uint64_t until_ns = heddle__batch_after(heddle__now_ns(), timeout_ns);
   pthread_mutex_lock(&b->lock);
@@ -208,7 +217,7 @@ heddle_status heddle_batcher_drain(heddle_batcher *b, uint64_t timeout_ns, heddl
 
 heddle_status heddle_batcher_close(heddle_batcher *b, int cancel, uint64_t timeout_ns, heddle_error *err) {
   if (b == NULL) return heddle__fail(err, HEDDLE_EINVAL, "close: the batcher is NULL");
-  heddle_status s = heddle__check_fork(err);
+  heddle_status s = heddle__batch_check_process(b, err);
   if (s != HEDDLE_OK) return s;
   const uint64_t until_ns = heddle__batch_after(heddle__now_ns(), timeout_ns);
   heddle_batch_request *list = NULL;
@@ -231,7 +240,7 @@ heddle_status heddle_batcher_close(heddle_batcher *b, int cancel, uint64_t timeo
 
 heddle_status heddle_batcher_get_stats(heddle_batcher *b, heddle_batcher_stats *out, heddle_error *err) {
   if (b == NULL || out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "stats: the batcher or out is NULL");
-  heddle_status s = heddle__check_fork(err);
+  heddle_status s = heddle__batch_check_process(b, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&b->lock);
   heddle_batcher_stats all = b->stats;

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "heddle/batch.h"
 
@@ -124,6 +125,7 @@ struct heddle_batcher {
   atomic_uint references; /* of the caller's */
   atomic_uint holds;      /* that keep the memory: the references together, and each request that somebody holds */
   heddle_model *model;
+  pid_t process; /* whose threads the workers are */
   heddle__batch_ports ports;
   uint32_t max_items, max_queue, n_workers, flags;
   uint64_t max_delay_ns, run_timeout_ns;
@@ -147,6 +149,9 @@ struct heddle_batcher {
   uint64_t next_deadline_ns;
   heddle_batcher_stats stats;
 };
+
+/* HEDDLE_EFORK in a child of the process that made the batcher: it has none of its threads. */
+heddle_status heddle__batch_check_process(const heddle_batcher *b, heddle_error *err);
 
 /* ---- batch/check.c: fills r->inputs, items and hash from a call, which is checked against the ports. */
 heddle_status heddle__batch_check(heddle_batcher *b, const heddle_batch_call *call, heddle_batch_request *r,

@@ -70,7 +70,7 @@ heddle_batch_request *heddle_batch_request_retain(heddle_batch_request *r) {
 void heddle_batch_request_release(heddle_batch_request *r) {
   if (r == NULL || atomic_fetch_sub_explicit(&r->references, 1, memory_order_acq_rel) != 1) return;
   heddle_batcher *b = r->b;
-  if (heddle__check_fork(NULL) != HEDDLE_OK) return;
+  if (heddle__batch_check_process(b, NULL) != HEDDLE_OK) return;
   drop_tensors(r->inputs, b->ports.n_inputs);
   drop_tensors(r->outputs, b->ports.n_outputs);
   pthread_mutex_lock(&b->lock);
@@ -118,7 +118,7 @@ heddle_status heddle_batcher_submit(heddle_batcher *b, const heddle_batch_call *
                                     heddle_error *err) {
   if (out != NULL) *out = NULL;
   if (b == NULL || call == NULL) return heddle__fail(err, HEDDLE_EINVAL, "submit: the batcher or the call is NULL");
-  heddle_status s = heddle__check_fork(err);
+  heddle_status s = heddle__batch_check_process(b, err);
   if (s != HEDDLE_OK) return s;
   heddle_batch_call c = {0};
   memcpy(&c, call, call->struct_size < sizeof c ? call->struct_size : sizeof c);
@@ -141,7 +141,7 @@ heddle_status heddle_batcher_submit(heddle_batcher *b, const heddle_batch_call *
 
 heddle_status heddle_batch_request_wait(heddle_batch_request *r, uint64_t timeout_ns, heddle_error *err) {
   if (r == NULL) return heddle__fail(err, HEDDLE_EINVAL, "wait: the request is NULL");
-  heddle_status s = heddle__check_fork(err);
+  heddle_status s = heddle__batch_check_process(r->b, err);
   if (s != HEDDLE_OK) return s;
   const uint64_t until_ns = heddle__batch_after(heddle__now_ns(), timeout_ns);
   pthread_mutex_lock(&r->lock);
@@ -155,7 +155,7 @@ heddle_status heddle_batch_request_wait(heddle_batch_request *r, uint64_t timeou
 
 heddle_status heddle_batch_request_cancel(heddle_batch_request *r) {
   if (r == NULL) return HEDDLE_EINVAL;
-  heddle_status s = heddle__check_fork(NULL);
+  heddle_status s = heddle__batch_check_process(r->b, NULL);
   if (s != HEDDLE_OK) return s;
   heddle_batch_request *list = NULL;
   pthread_mutex_lock(&r->b->lock);
@@ -173,7 +173,7 @@ heddle_status heddle_batch_request_output(heddle_batch_request *r, uint32_t i, h
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output: out is NULL");
   *out = NULL;
   if (r == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output: the request is NULL");
-  heddle_status s = heddle__check_fork(err);
+  heddle_status s = heddle__batch_check_process(r->b, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&r->b->lock);
   const bool succeeded = r->state == HEDDLE__BATCH_DONE && r->err.status == HEDDLE_OK;

@@ -9,7 +9,7 @@ import weakref
 from concurrent.futures import Future
 from typing import Any, Generator, Mapping, NamedTuple
 
-from .errors import Error
+from .errors import CanceledError, Error
 from .model import Model
 
 __all__ = ["BatchFuture", "BatchPort", "Batcher"]
@@ -45,14 +45,31 @@ class BatchFuture(Future[Any]):
     cancelled."""
 
     _request: Any = None
+    _is_unwanted = False  # cancel() was called
 
     def __await__(self) -> Generator[Any, None, Any]:
         return asyncio.wrap_future(self).__await__()
 
     def cancel(self) -> bool:
-        if self._request is None or not self._request.cancel():
-            return self.cancelled()
-        return super().cancel()
+        self._is_unwanted = True
+        if self._request is not None and self._request.cancel():
+            super().cancel()  # the thread below may have been faster
+        return self.cancelled()
+
+    def _resolve(self, request: Any) -> None:
+        failure = result = None
+        try:
+            result = _result(request)
+        except Exception as error:  # for who awaits the future
+            failure = error
+        if self._is_unwanted and isinstance(failure, CanceledError):
+            super().cancel()
+        if not self.set_running_or_notify_cancel():
+            return
+        if failure is None:
+            self.set_result(result)
+        else:
+            self.set_exception(failure)
 
 
 class Batcher:
@@ -157,11 +174,7 @@ def _resolve(core: Any) -> None:
         for request in ended:
             future = request.token
             request.token = None
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(_result(request))
-                except Exception as failure:  # for who awaits the future
-                    future.set_exception(failure)
+            future._resolve(request)
             del future
         del ended, request
 

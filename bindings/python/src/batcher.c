@@ -1,6 +1,7 @@
 /* bindings/python/src/batcher.c: the types Batcher and BatchRequest. What ends is put into a list by threads that do not know
  * Python; a thread of Python's takes it from there (Batcher.next) and resolves futures. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "model.h"
 
@@ -19,6 +20,7 @@ typedef struct batcher {
   heddle_py_model *model;
   input *inputs;
   uint32_t n_inputs, n_outputs;
+  pid_t process;            /* which made it; a forked child finds lock and condition as its threads had them */
   bool has_lock, is_closed; /* lock guards is_closed and the list */
   pthread_mutex_t lock;
   pthread_cond_t some;
@@ -107,6 +109,7 @@ static int make(batcher *self, heddle_model *m, PyObject *args) {
     return -1;
   }
   self->has_lock = true;
+  self->process = getpid();
   o.max_items = max_items, o.max_queue = max_queue, o.workers = workers, o.flags = flags;
   o.max_delay_ns = delay_ns, o.run_timeout_ns = run_timeout_ns;
   heddle_batch_port *in = ports_of(inputs, &o.n_inputs), *out = in != NULL ? ports_of(outputs, &o.n_outputs) : NULL;
@@ -151,7 +154,7 @@ static void dealloc(PyObject *object) {
   Py_BEGIN_ALLOW_THREADS;
   heddle_batcher_release(self->b);
   Py_END_ALLOW_THREADS;
-  if (self->has_lock) {
+  if (self->has_lock && self->process == getpid()) {
     pthread_cond_destroy(&self->some);
     pthread_mutex_destroy(&self->lock);
   }
