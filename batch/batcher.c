@@ -2,7 +2,6 @@
 #include "batch/batcher.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/context.h"
@@ -11,9 +10,20 @@
 
 enum { MOST_ITEMS = 1 << 20, SOME_ITEMS = 32, QUEUED_RUNS = 8 };
 
+static atomic_uint forks; /* of this process and those before it, since the first batcher was made */
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void) {
+  atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, count_fork);
+}
+
 heddle_status heddle__batch_check_process(const heddle_batcher *b, heddle_error *err) {
   heddle_status s = heddle__check_fork(err);
-  if (s != HEDDLE_OK || b->process == getpid()) return s;
+  if (s != HEDDLE_OK || b->forks == atomic_load_explicit(&forks, memory_order_relaxed)) return s;
   return heddle__fail(err, HEDDLE_EFORK,
                       "this process was forked from the one whose threads the batcher has; make another");
 }
@@ -178,7 +188,8 @@ heddle_status heddle_batcher_create(heddle_model *m, const heddle_batcher_option
   atomic_init(&b->references, 1);
   atomic_init(&b->holds, 1);
   b->next_deadline_ns = UINT64_MAX;
-  b->process = getpid();
+  pthread_once(&forks_once, watch_forks);
+  b->forks = atomic_load(&forks);
   b->model = heddle_model_retain(m);
   s = make(b, &o, err);
   if (s == HEDDLE_OK) *out = b;

@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "heddle/batch.h"
 
@@ -125,7 +124,7 @@ struct heddle_batcher {
   atomic_uint references; /* of the caller's */
   atomic_uint holds;      /* that keep the memory: the references together, and each request that somebody holds */
   heddle_model *model;
-  pid_t process; /* whose threads the workers are */
+  unsigned forks; /* before it was made: a child of its process has none of its threads */
   heddle__batch_ports ports;
   uint32_t max_items, max_queue, n_workers, flags;
   uint64_t max_delay_ns, run_timeout_ns;

@@ -227,8 +227,8 @@ void heddle__batch_finish(heddle_batcher *b, heddle_batch_request *list) {
     heddle__batch_request_clear(r);
     pthread_mutex_lock(&r->lock);
     r->has_ended = true;
-    pthread_cond_broadcast(&r->ended);
     pthread_mutex_unlock(&r->lock);
+    pthread_cond_broadcast(&r->ended); /* who wakes finds the lock free; the list still has its reference */
   }
   pthread_mutex_lock(&b->lock);
   for (heddle_batch_request *r = list; r != NULL; r = r->next_done) {
