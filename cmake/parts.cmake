@@ -19,6 +19,7 @@ macro(heddle_part name text)
   endif()
 endmacro()
 
+heddle_part(BATCH "Batchers: requests gathered into runs" batch/*.c)
 heddle_part(BUDGET "Limits on devices' memory" executor/budget/*.c)
 heddle_part(CONFIG "Configuration files, settings as plugins describe them, warnings of settings that nothing reads")
 heddle_part(CONTROL "Models with If, Loop, Scan, or shapes that only a run gives" executor/control/*.c)

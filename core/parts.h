@@ -5,6 +5,9 @@
 
 #include "core/error.h"
 
+#ifndef HEDDLE_HAS_BATCH
+#define HEDDLE_HAS_BATCH 1 /* batch: requests gathered into runs */
+#endif
 #ifndef HEDDLE_HAS_BUDGET
 #define HEDDLE_HAS_BUDGET 1 /* executor/budget: limits on memory */
 #endif

@@ -310,3 +310,24 @@ static heddle_status ask_key(void *user, const char *key_id, unsigned char key[3
 heddle_status hgo_key_callback(uintptr_t ask, heddle_error *err) {
   return heddle_key_callback(ask != 0 ? ask_key : NULL, (void *)ask, err);
 }
+
+static void batch_ended(void *user, heddle_batch_request *r, heddle_status s, const heddle_error *err) {
+  (void)r, (void)s, (void)err;
+  heddleGoBatchEnded((uintptr_t)user);
+}
+
+heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t n, int32_t priority,
+                               uint64_t deadline_ns, uint64_t wait_ns, uintptr_t handle, heddle_batch_request **out,
+                               heddle_error *err) {
+  const heddle_batch_call call = {
+      .struct_size = sizeof call,
+      .inputs = inputs,
+      .n_inputs = n,
+      .priority = priority,
+      .deadline_ns = deadline_ns,
+      .wait_ns = wait_ns,
+      .done = batch_ended,
+      .user = (void *)handle,
+  };
+  return heddle_batcher_submit(b, &call, out, err);
+}

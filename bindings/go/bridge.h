@@ -72,6 +72,12 @@ heddle_status hgo_tensor_write(heddle_tensor *t, const void *data, uint64_t byte
 /* A copy on the host, row-major. */
 heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, heddle_error *err);
 
+/* Submits a request whose end is reported to heddleGoBatchEnded(handle), on another thread or in
+ * heddle_batch_request_cancel. Arguments as those of heddle_batch_call. */
+heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t n, int32_t priority,
+                               uint64_t deadline_ns, uint64_t wait_ns, uintptr_t handle, heddle_batch_request **out,
+                               heddle_error *err);
+
 /* The names of all functions, one after the other with a zero behind each; *out is freed with free. */
 heddle_status hgo_names(char **out, size_t *n, heddle_error *err);
 

@@ -4,7 +4,7 @@
     curl -H 'Content-Type: application/json' -d '{"images": [[[0, 0, 5, ...], ...]]}' localhost:8000/digits
     curl --data-binary @images.npy localhost:8000/digits        # [n, 8, 8] or [n, 1, 8, 8], values 0 to 16
 The answer is {"digits": [n], "probabilities": [n][10]}, or {"error": "..."} for a bad request (400 to 413), too many at
-once (503) and what fails in here (500). GET /health says whether it works. SIGTERM lets what was begun end.
+once (503) and what fails in here (500). Requests share runs. GET /health says how many. SIGTERM lets what was begun end.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 
 NETWORK = Path(__file__).resolve().parents[1] / "digits" / "digits.json"
 NO_SUCH = 404, {"error": "there are POST /digits and GET /health"}
-MOST_BYTES, MOST_REQUESTS = 1 << 20, 64  # of a body; that are read or computed at once
+MOST_BYTES, MOST_REQUESTS, RUN = 1 << 20, 64, 32  # of a body; that are read or computed at once; images of a run
 
 
 class Refused(Exception):
@@ -42,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.rfile.read(MOST_BYTES)  # till the client ends: a close before that would take the answer from it
 
     def do_GET(self) -> None:
-        self.answer(*(200, {"devices": self.server.model.devices}) if self.path == "/health" else NO_SUCH)
+        self.answer(*(200, {"devices": self.server.model.devices, **self.server.batcher.stats}) if self.path == "/health" else NO_SUCH)
 
     def do_POST(self) -> None:
         if self.path != "/digits":
@@ -51,12 +51,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.answer(503, {"error": f"{MOST_REQUESTS} requests are being answered; come again"})
         try:
             status, value = 200, self.digits()
-        except Refused as refused:
-            status, value = refused.args[0], {"error": refused.args[1]}
-        except heddle.Error as error:
-            status, value = 500, {"error": str(error)}
-        except OSError as error:
-            status, value = 408, {"error": f"the body did not come: {error}"}
+        except (Refused, heddle.Error, OSError) as error:  # an OSError: the body did not come
+            status = error.args[0] if isinstance(error, Refused) else 500 if isinstance(error, heddle.Error) else 408
+            value = {"error": error.args[1] if isinstance(error, Refused) else str(error)}
         finally:
             self.server.free.release()
         return self.answer(status, value)
@@ -73,7 +70,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(400, f'the body is no .npy, nor JSON as {{"images": [[8 rows of 8]]}}: {error!r}') from error
         if images.ndim < 3 or images.shape[1:] not in ((8, 8), (1, 8, 8)) or not np.isfinite(images).all():
             raise Refused(400, f"images are [n, 8, 8] or [n, 1, 8, 8], 0 to 16, and these are {list(images.shape)}")
-        rows = [self.server.model(image)[0] for image in images.reshape(-1, 1, 1, 8, 8)]
+        images, run = images.reshape(-1, 1, 8, 8), self.server.batcher.run
+        rows = [row for i in range(0, len(images), RUN) for row in run(images[i:i + RUN])]
         return {"digits": [int(row.argmax()) for row in rows], "probabilities": [row.tolist() for row in rows]}
 
 
@@ -88,7 +86,9 @@ def main() -> None:
     words.add_argument("--devices", default="cpu,sim:0", help="where the network runs")
     args = words.parse_args()
     server = Server(("127.0.0.1", args.port), Handler)
-    with heddle.load(NETWORK, devices=args.devices) as server.model, server:
+    graph = NETWORK.read_text().replace("[1, 1, 8, 8]", '["n", 1, 8, 8]', 1)  # of any number of images
+    server.model = heddle.loads(graph, NETWORK.with_suffix(".params").read_bytes(), devices=args.devices)
+    with server.model, heddle.Batcher(server.model, max_items=RUN, max_delay=0.002) as server.batcher, server:
         for number in signal.SIGTERM, signal.SIGINT:
             signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
         print(f"http://127.0.0.1:{server.server_port}/digits", flush=True)

@@ -2,6 +2,7 @@
 #ifndef HEDDLE_HEDDLE_H
 #define HEDDLE_HEDDLE_H
 
+#include "heddle/batch.h"
 #include "heddle/device.h"
 #include "heddle/executor.h"
 #include "heddle/graph.h"

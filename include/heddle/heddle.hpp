@@ -7,6 +7,7 @@
 //   pack, unpack      models as one file                   heddle/cpp/pack.hpp
 //   sign, verify      signed and encrypted files           heddle/cpp/sign.hpp
 //   Model, Executor   a model and its runs                 heddle/cpp/model.hpp, heddle/cpp/executor.hpp
+//   Batcher           many requests, gathered into runs    heddle/cpp/batcher.hpp
 //   Error, Result<T>  errors, also without exceptions      heddle/cpp/error.hpp
 //
 // Objects are counted references to C objects: a copy adds a reference, and a move never fails. heddle/function.hpp,
@@ -14,6 +15,7 @@
 #ifndef HEDDLE_HEDDLE_HPP
 #define HEDDLE_HEDDLE_HPP
 
+#include "heddle/cpp/batcher.hpp"
 #include "heddle/cpp/context.hpp"
 #include "heddle/cpp/error.hpp"
 #include "heddle/cpp/executor.hpp"

@@ -17,7 +17,7 @@ DIGITS = SOURCE / "examples" / "digits"
 OBJECTS = BUILD / "CMakeFiles" / "heddle_objects.dir"
 JANSSON = os.environ.get("HEDDLE_JANSSON_SOURCE", str(SOURCE / ".venv" / "src" / "jansson"))
 MOST_BYTES = 300_000  # of a minimal static program, without the C library
-ROOMS = {"BUDGET": "executor/budget/", "CONTROL": "executor/control/", "EXPLAIN": "executor/explain/", "LAYERS": "core/layers/",
+ROOMS = {"BATCH": "batch/", "BUDGET": "executor/budget/", "CONTROL": "executor/control/", "EXPLAIN": "executor/explain/", "LAYERS": "core/layers/",
          "ONNX": "frontends/onnx/", "OPTIMIZE": "graph/optimize/", "PLACE": "executor/place/", "PROBE": "core/probe/",
          "RARE_OPERATORS": "graph/general/", "ROUTES": "executor/routes/", "SODIUM": "core/sign/", "SURVIVE": "executor/survive/",
          "WEIGHTS": "executor/weights/"}
@@ -182,6 +182,10 @@ def test_files_that_need_a_part_say_which(minimal, tmp_path):
   s = heddle_trace_begin(ctx, &err);
   puts(err.text);
   s = heddle_module_load(ctx, "lib.so", &module, &err);''')
+    text += write_program(minimal, tmp_path, """
+  heddle_batcher *b;
+  if (s == HEDDLE_OK) s = heddle_batcher_create(NULL, NULL, &b, &err);""")
+    assert "no batchers (built with HEDDLE_BATCH=OFF)" in text
     assert "no reader of ONNX models (built with HEDDLE_ONNX=OFF)" in text
     assert "no reader of packages (built with HEDDLE_PACKAGES=OFF)" in text
     assert "no profiles and traces (built with HEDDLE_PROFILE=OFF)" in text

@@ -37,6 +37,7 @@ MAY_INCLUDE = {
     "graph": {"heddle", "core", "operators"},
     "operators": {"heddle"},
     "executor": {"heddle", "core", "graph", "modules"},
+    "batch": {"heddle", "core"},
     "frontends": {"heddle", "core", "graph"},
     "rpc": {"heddle"},
     "bindings": {"heddle"},

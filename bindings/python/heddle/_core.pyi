@@ -108,6 +108,8 @@ class Model:
             timeout: float | None = None) -> list[Any]: ...
     def executor(self) -> "Executor": ...     # one of the caller's own, not of the pool
     def explain(self, format: str = "text", inputs: Mapping[str, Any] | None = None) -> str: ...  # "text", "json", "dot"
+    def _batcher(self, max_items: int, max_queue: int, workers: int, flags: int, max_delay_ns: int, run_timeout_ns: int,
+                 inputs: list[tuple[Any, ...]], outputs: list[tuple[Any, ...]]) -> "Batcher": ...
     def graph_json(self) -> str: ...
     def trim(self) -> int: ...        # frees executors that no call uses; how many
     def close(self) -> None: ...      # later calls: InvalidError
@@ -121,6 +123,20 @@ class Model:
     closed: bool
     pool: int                         # executors at most
     executors: int                    # ... and now
+
+# ---- batcher.c; Model._batcher makes one, heddle.Batcher is what users have
+class Batcher:
+    def submit(self, inputs: dict[str, Any], priority: int, deadline_ns: int, wait_ns: int, token: Any) -> "BatchRequest": ...
+    def next(self) -> "list[BatchRequest] | None": ...   # requests with a token that have ended; None once it is closed
+    def drain(self, timeout_ns: int) -> None: ...
+    def close(self, cancel: bool, timeout_ns: int) -> None: ...
+    def stats(self) -> dict[str, int]: ...
+    input_names: tuple[str, ...]
+
+class BatchRequest:
+    token: Any
+    def result(self) -> tuple[Any, ...]: ...
+    def cancel(self) -> bool: ...
 
 # ---- executor.c
 class Executor:

@@ -411,6 +411,11 @@ static PyObject *executor(PyObject *self, PyObject *none) {
   return m != NULL ? heddle_py_executor_new(model_of(self), m) : NULL;
 }
 
+static PyObject *batcher(PyObject *self, PyObject *args) {
+  heddle_model *m = open_model(model_of(self));
+  return m != NULL ? heddle_py_batcher_new(model_of(self), m, args) : NULL;
+}
+
 #define NAMED(name, function, doc) \
   { name, (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS, doc }
 
@@ -423,6 +428,7 @@ static PyMethodDef methods[] = {
     NAMED("explain", explain,
           "explain(format='text', inputs=None): where each node runs and why; 'text', 'json', 'dot'."),
     {"executor", executor, METH_NOARGS, "An executor of the caller's own, which is not one of the pool."},
+    {"_batcher", batcher, METH_VARARGS, "What heddle.Batcher is made of."},
     {"graph_json", graph_json, METH_NOARGS, "The graph as JSON."},
     {"trim", trim, METH_NOARGS, "Frees the executors that no call uses now, with their memory; returns how many."},
     {"close", close_it, METH_NOARGS,

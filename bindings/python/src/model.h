@@ -160,6 +160,11 @@ PyObject *heddle_py_executor_new(heddle_py_model *model, heddle_model *m);
 void heddle_py_executors_cancel(void);
 void heddle_py_executors_forget(void); /* in a forked child: those that there are have runs of the parent only */
 
+/* ---- batcher.c */
+
+/* A Batcher of a model with the tuple of options that heddle.Batcher gives; takes over the reference m, also on failure. */
+PyObject *heddle_py_batcher_new(heddle_py_model *model, heddle_model *m, PyObject *args);
+
 /* ---- model.c */
 
 /* The text of a call that gave one, which is freed; else its exception, and NULL. */

@@ -40,9 +40,19 @@ static int add_version(PyObject *module) {
 
 static int import(PyObject *module) {
   static int (*const parts[])(PyObject *) = {
-      add_version,          heddle_py_keep_init,    heddle_py_error_init,    heddle_py_numpy_init,
-      heddle_py_dtype_init, heddle_py_context_init, heddle_py_tensor_init,   heddle_py_dlpack_init,
-      heddle_py_run_init,   heddle_py_model_init,   heddle_py_executor_init, add_table,
+      add_version,
+      heddle_py_keep_init,
+      heddle_py_error_init,
+      heddle_py_numpy_init,
+      heddle_py_dtype_init,
+      heddle_py_context_init,
+      heddle_py_tensor_init,
+      heddle_py_dlpack_init,
+      heddle_py_run_init,
+      heddle_py_model_init,
+      heddle_py_executor_init,
+      heddle_py_batcher_init,
+      add_table,
   };
   if (heddle_py.module != NULL) {
     PyErr_SetString(PyExc_ImportError, "heddle._core is imported already; a process has one of it, in one interpreter");

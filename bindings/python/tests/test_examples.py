@@ -122,6 +122,9 @@ def test_many_clients_at_once(service):
         answers = list(pool.map(lambda i: service.ask("POST", "/digits", npy(IMAGES[i : i + 3])), range(120)))
     for i, answer in enumerate(answers):
         check(answer, i, i + 3)
+    stats = service.ask("GET", "/health")[1]
+    assert stats["items"] > 3.3 * stats["runs"]  # images of several requests shared a run
+    check(service.ask("POST", "/digits", npy(IMAGES[:100])), 0, 100)
 
 
 HUGE = b"\x93NUMPY\x01\x00v\x00" + (b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 8, 8), }".ljust(117)) + b"\n"

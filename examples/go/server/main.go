@@ -1,6 +1,6 @@
 // Server classifies digits over HTTP: server -model digits.json -listen :8080. POST 64 grey values as a JSON list to
-// /classify. Clients share one model; at most -queue wait for it, and one more gets 503 with Retry-After.
-// SIGTERM ends it once those that are in have their answers.
+// /classify. Clients share runs of one model, up to -batch in each; at most -queue are in, and one more gets 503 with
+// Retry-After. SIGTERM ends it once those that are in have their answers.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 )
 
 type server struct {
-	model *heddle.Model
-	seats chan struct{} // one a request that runs or waits
+	batcher *heddle.Batcher
+	seats   chan struct{} // one a request that is read, waits or runs
 }
 
 func (s *server) classify(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func (s *server) classify(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	outputs, err := s.model.RunContext(r.Context(), image) // ends when the client goes away
+	outputs, err := s.batcher.Run(r.Context(), image) // ends when the client goes away
 	switch {
 	case errors.Is(err, heddle.ErrInvalid):
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -69,19 +69,19 @@ func main() {
 	path := flag.String("model", "digits.json", "model to serve")
 	listen := flag.String("listen", "localhost:8080", "address; port 0 takes a free one")
 	queue := flag.Int("queue", 64, "requests that may run or wait")
-	pool := flag.Int("pool", 2, "requests that run at once")
+	batch := flag.Int("batch", 16, "images in a run")
 	patience := flag.Duration("patience", 10*time.Second, "how long a client may take to send its request")
 	flag.Parse()
-	model, err := heddle.Load(*path, heddle.WithDevices("cpu"), heddle.WithoutAnnotations(), heddle.WithPool(*pool))
+	batcher, err := load(*path, heddle.BatcherOptions{MaxItems: *batch, MaxDelay: time.Millisecond, MaxQueue: *batch + *queue})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer model.Close()
+	defer batcher.Close()
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
 	}
-	s := &server{model, make(chan struct{}, *queue)}
+	s := &server{batcher, make(chan struct{}, *queue)}
 	http.HandleFunc("/classify", s.classify)
 	web := &http.Server{ReadTimeout: *patience}
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -153,6 +153,7 @@ public:
 
 private:
   friend class Executor;
+  friend class Batcher;
 
   template <class Call>
   static Result<Model> make(const Context &context, const ModelOptions &options, const char *file, Call &&call) {
