@@ -6,6 +6,8 @@
 #include "executor/drive.h"
 #include "executor/profile.h"
 
+typedef struct heddle__states heddle__states;
+
 /* An input as the caller left it. */
 typedef struct heddle__arg {
   heddle_tensor *value; /* NULL: never set, or the model's constant. Its memory is a slot's, a copy, or the caller's */
@@ -38,6 +40,7 @@ struct heddle_executor {
   bool copies_in;                /* some input's lent memory is copied before each run */
   bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
   uint32_t unset;                /* an input that the program needs and that is not set; HEDDLE__NONE: none */
+  heddle__states *states;        /* states.h: outputs that are inputs of the next run; NULL: there is none */
   struct heddle__staged *staged; /* stages.c's: of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */
@@ -69,6 +72,8 @@ heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint3
 /* HEDDLE_EINVAL where the tensor that is bound to an output is of another form than what comes out. */
 heddle_status heddle__executor_check_lent(const heddle_executor *ex, uint32_t output, heddle_dtype dtype, uint32_t ndim,
                                           const int64_t *shape, heddle_error *err);
+/* Whether the bound program has the output where the tensor (NULL: none) would have it. */
+bool heddle__executor_is_home(const heddle_executor *ex, uint32_t output, const heddle_tensor *t);
 /* Lent inputs that are not used in place, before a run. */
 heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, heddle_error *err);
 

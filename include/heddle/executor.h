@@ -36,7 +36,8 @@ HEDDLE_API heddle_executor *heddle_executor_retain(heddle_executor *ex);
 HEDDLE_API void heddle_executor_release(heddle_executor *ex);
 
 /* Describes an input or an output. Inputs are all null nodes of the graph, parameters included, in order. is_param is 1
- * if the bytes are a constant of the model or came from load_params or share_params. The shape of an input is the one
+ * if the bytes are a constant of the model, came from load_params or share_params, or are a state value (state.h): the
+ * input need not be set. The shape of an input is the one
  * set last, else the file's. name and shape are borrowed until the executor is used again. */
 typedef struct heddle_io_info {
   size_t struct_size;
