@@ -286,9 +286,9 @@ static heddle_status take_given(const heddle_executor *ex, const heddle__program
     const bool is_input = a->kind == HEDDLE__ALLOC_INPUT;
     const uint32_t io = plan->instances[a->instance].io;
     heddle_tensor *t = is_input ? ex->args[io].value : ex->results[io].lent;
-    if (t != NULL && !space->host_visible) s = heddle__memory_lend(t, &given[i], err);
-    else if (t != NULL && t->bytes > 0 && (is_input ? heddle__state_of_arg(ex, io) : heddle__state_of_output(ex, io)))
-      s = heddle__memory_import(plan->devices[space->device].dev, t->data, t->bytes, 1, t, &given[i], err);
+    const heddle__held *held = heddle__state_held(ex, io, is_input);
+    if (held != NULL) s = heddle__held_lend(held, plan->devices[space->device].dev, &given[i], err);
+    else if (t != NULL && !space->host_visible) s = heddle__memory_lend(t, &given[i], err);
   }
   if (s == HEDDLE_OK) *out = given;
   else drop_given(program, given);

@@ -91,7 +91,12 @@ static heddle_status take_outputs(heddle_executor *ex, heddle_error *err) {
     s = heddle_tensor_copy(ex->results[i].lent, ctl_result(ex->staged, i), err);
     if (s != HEDDLE_OK) heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
   }
-  if (s == HEDDLE_OK && ex->states != NULL) s = heddle__states_take(ex, err);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) {
+    heddle__state *st = heddle__state_of_output(ex, i);
+    if (st != NULL) s = heddle__state_take(ex, st, ctl_result(ex->staged, i), err);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
+  }
+  if (s == HEDDLE_OK && ex->states != NULL) heddle__states_advance(ex);
   atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
   atomic_store_explicit(&ex->has_outputs, s == HEDDLE_OK, memory_order_relaxed);
   return s;

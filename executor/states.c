@@ -8,7 +8,7 @@
 #include "core/failure.h"
 #include "executor/stages.h"
 
-enum { LEAST_BYTES = 256 };
+enum { LEAST_BYTES = 256, PAGE = 4096 };
 
 /* ---- stores */
 
@@ -51,33 +51,61 @@ static uint64_t room_for(uint64_t bytes, bool may_grow) {
   return room > bytes ? room : bytes;
 }
 
-static heddle_status make_store(heddle_device *dev, uint64_t bytes, heddle__store **out, heddle_error *err) {
+/* Zeroed host memory that other devices can import. */
+static heddle_status make_on_host(uint64_t bytes, uint64_t granule, heddle_tensor **out, heddle_error *err) {
+  void *block = bytes <= SIZE_MAX ? heddle__alloc_aligned((size_t)bytes, (size_t)granule) : NULL;
+  if (block == NULL) return heddle__no_memory(err, "a state value");
+  memset(block, 0, (size_t)bytes);
+  int64_t shape = (int64_t)bytes;
+  heddle_status s = heddle_tensor_wrap(block, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, &shape, 1, NULL, heddle__free,
+                                       block, out, err);
+  if (s != HEDDLE_OK) heddle__free(block);
+  return s;
+}
+
+static heddle_status make_store(heddle_device *dev, uint64_t granule, uint64_t bytes, heddle__store **out,
+                                heddle_error *err) {
   heddle__store *store = heddle__alloc(1, sizeof *store);
   if (store == NULL) return heddle__no_memory(err, "a state value");
   atomic_init(&store->users, 1);
   store->dev = dev;
-  int64_t shape = (int64_t)bytes;
-  heddle_status s =
-      bytes > INT64_MAX
-          ? heddle__fail(err, HEDDLE_ELIMIT, "a state value of %llu bytes is more than any memory",
-                         (unsigned long long)bytes)
-          : heddle_tensor_create(dev, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, &shape, 1, &store->base, err);
+  store->granule = granule > PAGE ? granule : PAGE;
+  heddle_status s = HEDDLE_OK;
+  if (bytes > INT64_MAX - store->granule)
+    s = heddle__fail(err, HEDDLE_ELIMIT, "a state value of %llu bytes is more than any memory",
+                     (unsigned long long)bytes);
+  int64_t shape = s == HEDDLE_OK ? (int64_t)bytes : 0;
+  if (s == HEDDLE_OK && dev == NULL)
+    s = make_on_host(heddle__round_up(bytes, store->granule), store->granule, &store->base, err);
+  else if (s == HEDDLE_OK)
+    s = heddle_tensor_create(dev, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, &shape, 1, &store->base, err);
   if (s != HEDDLE_OK) heddle__free(store);
   else *out = store;
   return s;
 }
 
-heddle_status heddle__held_make(heddle_device *place, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
-                                bool may_grow, heddle__held *out, heddle_error *err) {
+static heddle_status make_held(heddle_device *place, uint64_t granule, heddle_dtype dtype, uint32_t ndim,
+                               const int64_t *shape, bool may_grow, heddle__held *out, heddle_error *err) {
   uint64_t bytes = 0;
   heddle__held held = {NULL, NULL};
   *out = held;
   heddle_status s = heddle__shape_bytes(dtype, ndim, shape, NULL, &bytes, err);
-  if (s == HEDDLE_OK) s = make_store(place, room_for(bytes, may_grow), &held.store, err);
+  if (s == HEDDLE_OK) s = make_store(place, granule, room_for(bytes, may_grow), &held.store, err);
   if (s == HEDDLE_OK) s = show(&held, dtype, ndim, shape, err);
   if (s == HEDDLE_OK) *out = held;
   else heddle__held_drop(&held);
   return s;
+}
+
+heddle_status heddle__held_make(heddle_device *place, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
+                                bool may_grow, heddle__held *out, heddle_error *err) {
+  return make_held(place, 0, dtype, ndim, shape, may_grow, out, err);
+}
+
+heddle_status heddle__held_lend(const heddle__held *held, heddle_device *dev, heddle__memory **out, heddle_error *err) {
+  const heddle_tensor *base = held->store->base;
+  if (held->store->dev != NULL) return heddle__memory_lend(held->view, out, err);
+  return heddle__memory_import(dev, base->data, base->bytes, 1, held->view, out, err);
 }
 
 void heddle__held_drop(heddle__held *held) {
@@ -154,6 +182,20 @@ void heddle__states_free(heddle_executor *ex) {
   ex->states = NULL;
 }
 
+uint64_t heddle__states_bytes(const heddle_executor *ex) {
+  return ex->states != NULL ? atomic_load_explicit(&ex->states->bytes, memory_order_relaxed) : 0;
+}
+
+static void count_bytes(heddle__states *all) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < all->n; i++) {
+    const heddle__state *st = &all->at[i];
+    if (st->now.store != NULL) sum += st->now.store->base->bytes;
+    if (st->spare.store != NULL) sum += st->spare.store->base->bytes;
+  }
+  atomic_store_explicit(&all->bytes, sum, memory_order_relaxed);
+}
+
 heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg) {
   for (uint32_t i = 0; ex->states != NULL && i < ex->states->n; i++)
     if (ex->states->at[i].arg == arg) return &ex->states->at[i];
@@ -184,6 +226,7 @@ void heddle__state_put(heddle_executor *ex, heddle__state *st, heddle__held valu
   st->now = value;
   st->is_reset = is_reset;
   ex->stale = true;
+  count_bytes(ex->states);
   if (st->now.view != NULL) give_input(ex, st);
 }
 
@@ -224,11 +267,16 @@ heddle_status heddle__states_settle(heddle_executor *ex, heddle_error *err) {
 
 /* ---- planned */
 
+static bool is_in(const heddle__store *store, const heddle_device *dev, uint64_t granule) {
+  return store->dev == dev && (dev != NULL || store->granule >= granule);
+}
+
 /* The present value in memory of another device: copied, or zeroes again where it was reset. */
-static heddle_status move(heddle_executor *ex, heddle__state *st, heddle_device *dev, heddle_error *err) {
+static heddle_status move(heddle_executor *ex, heddle__state *st, heddle_device *dev, uint64_t granule,
+                          heddle_error *err) {
   const heddle_tensor *v = st->now.view;
   heddle__held moved;
-  heddle_status s = heddle__held_make(dev, v->dtype, v->ndim, v->shape, st->axis != HEDDLE__NONE, &moved, err);
+  heddle_status s = make_held(dev, granule, v->dtype, v->ndim, v->shape, st->axis != HEDDLE__NONE, &moved, err);
   if (s == HEDDLE_OK && !st->is_reset) s = heddle_tensor_copy(moved.view, v, err);
   if (s != HEDDLE_OK) {
     heddle__held_drop(&moved);
@@ -241,17 +289,17 @@ static heddle_status move(heddle_executor *ex, heddle__state *st, heddle_device 
 }
 
 /* Memory for what a run makes; what was there may be used again. */
-static heddle_status spare_for(heddle_executor *ex, heddle__state *st, heddle_device *dev, const heddle__known *known,
-                               heddle_error *err) {
+static heddle_status spare_for(heddle_executor *ex, heddle__state *st, heddle_device *dev, uint64_t granule,
+                               const heddle__known *known, heddle_error *err) {
   heddle__held *x = &st->spare;
   heddle_status s = HEDDLE_OK;
-  bool fits = x->store != NULL && x->store->dev == dev && x->store->base->bytes >= known->bytes &&
+  bool fits = x->store != NULL && is_in(x->store, dev, granule) && x->store->base->bytes >= known->bytes &&
               atomic_load_explicit(&x->store->users, memory_order_acquire) == 1;
   bool same = fits && x->view->ndim == known->ndim &&
               memcmp(x->view->shape, known->shape, known->ndim * sizeof *known->shape) == 0;
   if (!fits) {
     heddle__held fresh;
-    s = heddle__held_make(dev, known->dtype, known->ndim, known->shape, st->axis != HEDDLE__NONE, &fresh, err);
+    s = make_held(dev, granule, known->dtype, known->ndim, known->shape, st->axis != HEDDLE__NONE, &fresh, err);
     if (s != HEDDLE_OK) return s;
     heddle__held_drop(x);
     *x = fresh;
@@ -280,9 +328,10 @@ static heddle_status place(heddle_executor *ex, heddle__state *st, const heddle_
   const heddle__known *known = &plan->values[out->value].known;
   heddle_device *dev = plan->devices[plan->spaces[plan->instances[out->instance].space].device].dev;
   if (heddle__device_inline(dev)) dev = NULL;
+  const uint64_t granule = heddle__plan_granule(plan);
   heddle_status s = check_known(ex, st, known, err);
-  if (s == HEDDLE_OK && st->now.store->dev != dev) s = move(ex, st, dev, err);
-  if (s == HEDDLE_OK) s = spare_for(ex, st, dev, known, err);
+  if (s == HEDDLE_OK && !is_in(st->now.store, dev, granule)) s = move(ex, st, dev, granule, err);
+  if (s == HEDDLE_OK) s = spare_for(ex, st, dev, granule, known, err);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "state value '%s': ", heddle__model_arg(ex->model, st->arg)->name);
 }
 
@@ -290,25 +339,28 @@ heddle_status heddle__states_place(heddle_executor *ex, const heddle__program *p
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; ex->states != NULL && i < ex->states->n && s == HEDDLE_OK; i++)
     s = place(ex, &ex->states->at[i], program, err);
+  if (ex->states != NULL) count_bytes(ex->states);
   return s;
 }
 
 /* ---- bound */
 
-/* The tensor that an allocation of a state value is to be; NULL: it is none of a state value, or has no bytes. */
-static heddle_tensor *wanted(const heddle_executor *ex, const heddle__port *port, bool is_input) {
-  const heddle__state *st = is_input ? heddle__state_of_arg(ex, port->io) : heddle__state_of_output(ex, port->io);
+const heddle__held *heddle__state_held(const heddle_executor *ex, uint32_t io, bool is_input) {
+  const heddle__state *st = is_input ? heddle__state_of_arg(ex, io) : heddle__state_of_output(ex, io);
   if (st == NULL) return NULL;
-  heddle_tensor *t = is_input ? st->now.view : st->spare.view;
-  return t->bytes > 0 ? t : NULL;
+  const heddle__held *held = is_input ? &st->now : &st->spare;
+  return held->view->bytes > 0 || held->view->dev != NULL ? held : NULL;
+}
+
+/* The k-th of the inputs and outputs of a bound program. */
+static const heddle__port *port_at(const heddle__bound *b, uint32_t k) {
+  return k < b->n_inputs ? &b->inputs[k] : &b->outputs[k - b->n_inputs];
 }
 
 static bool is_bound(const heddle_executor *ex, const heddle__bound *b) {
   for (uint32_t k = 0; k < b->n_inputs + b->n_outputs; k++) {
-    const bool is_input = k < b->n_inputs;
-    const heddle__port *port = is_input ? &b->inputs[k] : &b->outputs[k - b->n_inputs];
-    const heddle_tensor *t = wanted(ex, port, is_input);
-    if (t != NULL && b->memory[port->alloc]->lender != t) return false;
+    const heddle__held *held = heddle__state_held(ex, port_at(b, k)->io, k < b->n_inputs);
+    if (held != NULL && b->memory[port_at(b, k)->alloc]->lender != held->view) return false;
   }
   return true;
 }
@@ -318,14 +370,12 @@ heddle_status heddle__states_turn(heddle_executor *ex, heddle__bound *b, heddle_
   if (ex->states == NULL || is_bound(ex, b)) return s;
   s = heddle__bound_turn(b, err);
   for (uint32_t k = 0; k < b->n_inputs + b->n_outputs && s == HEDDLE_OK; k++) {
-    const bool is_input = k < b->n_inputs;
-    const heddle__port *port = is_input ? &b->inputs[k] : &b->outputs[k - b->n_inputs];
-    heddle_tensor *t = wanted(ex, port, is_input);
+    const heddle__held *held = heddle__state_held(ex, port_at(b, k)->io, k < b->n_inputs);
+    const uint32_t alloc = port_at(b, k)->alloc;
     heddle__memory *memory = NULL;
-    if (t == NULL || b->memory[port->alloc]->lender == t) continue;
-    s = t->dev != NULL ? heddle__memory_lend(t, &memory, err)
-                       : heddle__memory_import(b->memory[port->alloc]->dev, t->data, t->bytes, 1, t, &memory, err);
-    if (s == HEDDLE_OK) heddle__bound_replace_here(b, port->alloc, memory);
+    if (held == NULL || b->memory[alloc]->lender == held->view) continue;
+    s = heddle__held_lend(held, b->memory[alloc]->dev, &memory, err);
+    if (s == HEDDLE_OK) heddle__bound_replace_here(b, alloc, memory);
   }
   return s;
 }
@@ -356,19 +406,12 @@ void heddle__states_advance(heddle_executor *ex) {
   all->turned = true;
 }
 
-heddle_status heddle__states_take(heddle_executor *ex, heddle_error *err) {
-  heddle__states *all = ex->states;
-  heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < all->n && s == HEDDLE_OK; i++) { /* all of them before the first changes */
-    heddle__state *st = &all->at[i];
-    const heddle_tensor *made = ex->course->result(ex, st->output);
-    heddle__held fresh;
-    heddle__held_drop(&st->spare);
-    s = heddle__model_fits(ex->model, st->arg, made->dtype, made->ndim, made->shape, err);
-    if (s == HEDDLE_OK) s = heddle__held_make(NULL, made->dtype, made->ndim, made->shape, false, &fresh, err);
-    if (s == HEDDLE_OK) st->spare = fresh;
-    if (s == HEDDLE_OK) s = heddle_tensor_copy(st->spare.view, made, err);
-  }
-  if (s == HEDDLE_OK) heddle__states_advance(ex);
-  return s;
+heddle_status heddle__state_take(heddle_executor *ex, heddle__state *st, const heddle_tensor *made, heddle_error *err) {
+  heddle__held fresh;
+  heddle_status s = heddle__model_fits(ex->model, st->arg, made->dtype, made->ndim, made->shape, err);
+  if (s == HEDDLE_OK) s = heddle__held_make(NULL, made->dtype, made->ndim, made->shape, false, &fresh, err);
+  if (s != HEDDLE_OK) return s;
+  heddle__held_drop(&st->spare);
+  st->spare = fresh;
+  return heddle_tensor_copy(st->spare.view, made, err);
 }

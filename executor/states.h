@@ -11,7 +11,8 @@
 typedef struct heddle__store {
   atomic_uint users;
   heddle_tensor *base; /* bytes */
-  heddle_device *dev;  /* NULL: host memory */
+  heddle_device *dev;  /* NULL: host memory, of which address and size are multiples of granule */
+  uint64_t granule;
 } heddle__store;
 
 /* A value in a store. */
@@ -31,8 +32,9 @@ typedef struct heddle__state {
 
 struct heddle__states {
   uint32_t n;
-  bool turned; /* the two pieces changed places since memory was bound */
-  bool grown;  /* the present values have other shapes than were planned */
+  atomic_ullong bytes; /* what their memory takes */
+  bool turned;         /* the two pieces changed places since memory was bound */
+  bool grown;          /* the present values have other shapes than were planned */
   heddle__state at[];
 };
 
@@ -54,13 +56,24 @@ heddle_status heddle__states_begin(heddle_executor *ex, heddle_error *err);
 
 /* A run has succeeded: what it made are the values now. Allocates nothing. */
 void heddle__states_advance(heddle_executor *ex);
-/* The same for a model in stages, whose results are copied; on failure nothing has changed. */
-heddle_status heddle__states_take(heddle_executor *ex, heddle_error *err);
+/* Of a model in stages, before that: copies what the run made for a value, which is as it was until then. */
+heddle_status heddle__state_take(heddle_executor *ex, heddle__state *st, const heddle_tensor *made, heddle_error *err);
 
-/* New memory with a value; replaced at once for all values by commit, which fails never. place: NULL for the host. */
+/* What the memory of the values takes, also while a run is pending. */
+uint64_t heddle__states_bytes(const heddle_executor *ex);
+
+/* New memory with a value of zeroes. place: NULL for the host. */
 heddle_status heddle__held_make(heddle_device *place, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
                                 bool may_grow, heddle__held *out, heddle_error *err);
 void heddle__held_drop(heddle__held *held);
+
+/* The memory of a value as that of an allocation of dev's. */
+heddle_status heddle__held_lend(const heddle__held *held, heddle_device *dev, heddle__memory **out, heddle_error *err);
+
+/* What an input or output of a program is to lie in; NULL: it is no state value's, or has no bytes. */
+const heddle__held *heddle__state_held(const heddle_executor *ex, uint32_t io, bool is_input);
+
+/* Replaces the present value; cannot fail. */
 void heddle__state_put(heddle_executor *ex, heddle__state *st, heddle__held value, bool is_reset);
 
 /* state_calls.c: copies a tensor to the value. */

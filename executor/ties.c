@@ -1,5 +1,5 @@
 /* executor/ties.c: reads rules "INPUT:OUTPUT" and ties the inputs of a model to its outputs.
- * A '*' of the first pattern stands for any text, and for the same text in the second one. */
+ * A '*' of the first pattern stands for any text, and for the same text, or the end of it, in the second one. */
 #include "executor/ties.h"
 
 #include <stdio.h>
@@ -24,6 +24,7 @@ static const char *const known_pairs[][2] = {{"past_key_values.*", "present.*"},
 typedef struct rule {
   char *input, *output; /* patterns */
   const char *text;
+  char *const *outputs; /* names of the outputs */
   heddle_model *m;
   heddle_error *err;
 } rule;
@@ -43,19 +44,15 @@ static uint32_t stars_of(const char *pattern) {
   return n;
 }
 
-/* Whether an output has the name; "NAME:INDEX" of a node with several. */
-static bool output_named(const heddle_graph *g, uint32_t head, const char *name) {
+/* The name of an output: that of its node, and "NAME:INDEX" where the node has several. NULL: memory is out. */
+static char *output_name(const heddle_graph *g, uint32_t head) {
   const heddle__node *n = &g->nodes[g->heads[head].node];
-  size_t length = strlen(n->name);
-  if (n->n_outputs == 1) return strcmp(n->name, name) == 0;
-  char index[16];
-  snprintf(index, sizeof index, ":%u", (unsigned)g->heads[head].index);
-  return strncmp(n->name, name, length) == 0 && strcmp(name + length, index) == 0;
+  return n->n_outputs == 1 ? heddle__strdup(n->name) : heddle__format("%s:%u", n->name, (unsigned)g->heads[head].index);
 }
 
-static uint32_t find_output(const heddle_graph *g, const char *name) {
-  for (uint32_t i = 0; i < g->n_heads; i++)
-    if (output_named(g, i, name)) return i;
+static uint32_t find_output(const rule *r, const char *name) {
+  for (uint32_t i = 0; i < r->m->graph->n_heads; i++)
+    if (strcmp(r->outputs[i], name) == 0) return i;
   return HEDDLE__NONE;
 }
 
@@ -92,7 +89,7 @@ static void match(search *s, const char *pattern, const char *name) {
     s->fits = true;
     char *other = fill(s->rule->output, &s->now);
     s->no_memory = other == NULL;
-    if (other != NULL) s->output = find_output(s->rule->m->graph, other);
+    if (other != NULL) s->output = find_output(s->rule, other);
     heddle__free(other);
     return;
   }
@@ -104,6 +101,33 @@ static void match(search *s, const char *pattern, const char *name) {
     match(s, pattern + 1, name + n);
   }
   s->now.count--;
+}
+
+/* Whether b is the end of a, and begins with a mark such as '.' or '_'. */
+static bool ends_with(const char *a, size_t n, const char *b, size_t m) {
+  return m > 0 && n >= m && strchr("._/:-", b[0]) != NULL && memcmp(a + n - m, b, m) == 0;
+}
+
+/* past_key_values.0.key and present.0.key by past*:present*: the text of one star is the end of that of the other, from
+ * a mark on. Of several outputs that with the longest. */
+static uint32_t find_by_end(const rule *r, const capture *c) {
+  const char *star = strchr(r->output, '*');
+  if (c->count != 1 || star == NULL) return HEDDLE__NONE;
+  const size_t before = (size_t)(star - r->output), after = strlen(star + 1);
+  uint32_t best = HEDDLE__NONE;
+  size_t most = 0;
+  for (uint32_t i = 0; i < r->m->graph->n_heads; i++) {
+    const char *name = r->outputs[i];
+    const size_t length = strlen(name);
+    if (length < before + after || memcmp(name, r->output, before) != 0) continue;
+    if (strcmp(name + length - after, star + 1) != 0) continue;
+    const char *text = name + before;
+    const size_t n = length - before - after, shared = n < c->n[0] ? n : c->n[0];
+    if (shared <= most || !(ends_with(c->at[0], c->n[0], text, n) || ends_with(text, n, c->at[0], c->n[0]))) continue;
+    best = i;
+    most = shared;
+  }
+  return best;
 }
 
 /* ---- ties */
@@ -174,6 +198,7 @@ static heddle_status apply(const rule *r) {
     search found = {.rule = r, .output = HEDDLE__NONE};
     match(&found, r->input, heddle__model_arg(m, i)->name);
     if (found.no_memory) return heddle__no_memory(r->err, "a state rule");
+    if (found.fits && found.output == HEDDLE__NONE && r->text != NULL) found.output = find_by_end(r, &found.first);
     if (!found.fits || (r->text == NULL && found.output == HEDDLE__NONE)) continue;
     if (m->constants[i] != NULL) {
       if (r->text == NULL || found.first.count > 0) continue; /* a pattern may fit parameters too */
@@ -191,18 +216,18 @@ static heddle_status apply(const rule *r) {
 
 /* ---- rules */
 
-static heddle_status apply_known(heddle_model *m, heddle_error *err) {
+static heddle_status apply_known(heddle_model *m, char *const *outputs, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < sizeof known_pairs / sizeof known_pairs[0] && s == HEDDLE_OK; i++) {
-    rule r = {(char *)(uintptr_t)known_pairs[i][0], (char *)(uintptr_t)known_pairs[i][1], NULL, m, err};
+    rule r = {(char *)(uintptr_t)known_pairs[i][0], (char *)(uintptr_t)known_pairs[i][1], NULL, outputs, m, err};
     s = apply(&r);
   }
   return s;
 }
 
 /* One rule; text is cut in two in place. */
-static heddle_status read_rule(heddle_model *m, char *text, heddle_error *err) {
-  if (strcmp(text, "auto") == 0) return apply_known(m, err);
+static heddle_status read_rule(heddle_model *m, char *const *outputs, char *text, heddle_error *err) {
+  if (strcmp(text, "auto") == 0) return apply_known(m, outputs, err);
   char *copy = heddle__strdup(text);
   if (copy == NULL) return heddle__no_memory(err, "a state rule");
   char *cut = strchr(text, '=');
@@ -214,7 +239,7 @@ static heddle_status read_rule(heddle_model *m, char *text, heddle_error *err) {
                      m->graph->source, copy);
   if (s == HEDDLE_OK) {
     *cut = '\0';
-    rule r = {text, cut + 1, copy, m, err};
+    rule r = {text, cut + 1, copy, outputs, m, err};
     if (stars_of(r.input) != stars_of(r.output) || stars_of(r.input) > MOST_STARS)
       s = heddle__fail(err, HEDDLE_EINVAL, "%s: state '%s': both patterns have the same number of '*', at most %d",
                        m->graph->source, copy, (int)MOST_STARS);
@@ -236,16 +261,23 @@ heddle_status heddle__ties_read(heddle_model *m, const char *text, heddle_error 
   }
   m->state = heddle__strdup(text);
   char *list = heddle__strdup(text);
+  const uint32_t n_heads = m->graph->n_heads;
+  char **outputs = heddle__alloc(n_heads, sizeof *outputs);
   m->ties = heddle__alloc(m->graph->n_args, sizeof *m->ties);
   heddle_status s = HEDDLE_OK;
-  if (m->state == NULL || list == NULL || m->ties == NULL) s = heddle__no_memory(err, "a model's options");
+  if (m->state == NULL || list == NULL || m->ties == NULL || outputs == NULL)
+    s = heddle__no_memory(err, "a model's options");
+  for (uint32_t i = 0; i < n_heads && s == HEDDLE_OK; i++)
+    if ((outputs[i] = output_name(m->graph, i)) == NULL) s = heddle__no_memory(err, "a model's options");
   for (char *at = list; s == HEDDLE_OK && at != NULL;) {
     char *next = strchr(at, ',');
     if (next != NULL) *next++ = '\0';
-    s = read_rule(m, at, err);
+    s = read_rule(m, outputs, at, err);
     at = next;
   }
   heddle__free(list);
+  for (uint32_t i = 0; outputs != NULL && i < n_heads; i++) heddle__free(outputs[i]);
+  heddle__free(outputs);
   if (s == HEDDLE_OK && m->n_ties > 0 && m->in_flight > 1)
     s = heddle__fail(err, HEDDLE_EINVAL,
                      "%s: a model with state values has one run in flight, since each run needs the result of the one "
