@@ -183,8 +183,7 @@ heddle_status heddle_executor_set_input_by_name(heddle_executor *whole, const ch
 
 /* ---- binding */
 
-/* What memory must be to be bound; what is the input's or output's name. A device's is copied, and its handle is no
- * address. */
+/* What memory must be to be bound; what is the input's or output's name. A device's handle is no address. */
 static heddle_status check_lent(const heddle_tensor *t, const char *what, const char *name, bool written,
                                 heddle_error *err) {
   uint32_t element = heddle__dtype_bytes(t->dtype);
@@ -207,12 +206,19 @@ static bool overlaps(const heddle_tensor *t, const void *at, uint64_t bytes) {
   return x < y + bytes && y < x + t->bytes;
 }
 
+/* The same of two tensors; on a device they overlap where they are one buffer that runs use as it is. */
+static bool shares(const heddle_executor *ex, const heddle_tensor *t, const heddle_tensor *other) {
+  if (t->dev != NULL)
+    return t->buffer == other->buffer && t->dev == other->dev && heddle__model_home(ex->model, t) != 0;
+  return overlaps(t, other->data, other->bytes);
+}
+
 /* The output other than `except` of one executor whose memory the tensor overlaps: what was lent, or a slot that the
  * caller viewed. */
 static const char *overlapped_in(heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
   for (uint32_t k = 0; k < ex->n_results; k++) {
     const heddle_tensor *lent = ex->results[k].lent;
-    if (k != except && lent != NULL && overlaps(t, lent->data, lent->bytes)) return ex->results[k].name;
+    if (k != except && lent != NULL && shares(ex, t, lent)) return ex->results[k].name;
   }
   uint32_t found = HEDDLE__NONE;
   pthread_mutex_lock(&ex->drive.lock); /* another lane's pending run may change what is bound, where a device fails */
@@ -244,8 +250,7 @@ static const char *overlapped_input(heddle_executor *ex, const heddle_tensor *t)
   heddle_executor *one;
   for (uint32_t i = 0; (one = heddle__flight_peer(ex, i)) != NULL; i++)
     for (uint32_t k = 0; k < one->n_args; k++)
-      if (one->args[k].lent && overlaps(t, one->args[k].value->data, one->args[k].value->bytes))
-        return heddle__model_arg(ex->model, k)->name;
+      if (one->args[k].lent && shares(one, t, one->args[k].value)) return heddle__model_arg(ex->model, k)->name;
   return NULL;
 }
 

@@ -90,10 +90,7 @@ heddle_status heddle_executor_reset_state(heddle_executor *ex, uint32_t i, heddl
   uint32_t first = 0, end = 0;
   heddle_status s = find_range(ex, i, &first, &end, err);
   if (s != HEDDLE_OK) return s;
-  for (uint32_t k = first; k < end; k++) {
-    heddle__state *st = &ex->states->at[k];
-    heddle__state_put(ex, st, (heddle__held){NULL, NULL}, true);
-  }
+  for (uint32_t k = first; k < end; k++) heddle__state_forget(ex, &ex->states->at[k]);
   return heddle__states_settle(ex, err);
 }
 

@@ -221,6 +221,16 @@ static void give_input(heddle_executor *ex, const heddle__state *st) {
   if (ex->model->feeds[st->arg]) ex->lent_shapes = true;
 }
 
+void heddle__state_forget(heddle_executor *ex, heddle__state *st) {
+  heddle__result *r = &ex->results[st->output];
+  heddle__arg *arg = &ex->args[st->arg];
+  heddle_tensor_release(r->lent);
+  heddle_tensor_release(arg->value);
+  r->lent = arg->value = NULL;
+  heddle__held_drop(&st->spare);
+  heddle__state_put(ex, st, (heddle__held){NULL, NULL}, true);
+}
+
 void heddle__state_put(heddle_executor *ex, heddle__state *st, heddle__held value, bool is_reset) {
   heddle__held_drop(&st->now);
   st->now = value;

@@ -73,6 +73,9 @@ heddle_status heddle__held_lend(const heddle__held *held, heddle_device *dev, he
 /* What an input or output of a program is to lie in; NULL: it is no state value's, or has no bytes. */
 const heddle__held *heddle__state_held(const heddle_executor *ex, uint32_t io, bool is_input);
 
+/* Puts a value back to its beginning, and lets go of its memory. */
+void heddle__state_forget(heddle_executor *ex, heddle__state *st);
+
 /* Replaces the present value; cannot fail. */
 void heddle__state_put(heddle_executor *ex, heddle__state *st, heddle__held value, bool is_reset);
 

@@ -77,9 +77,11 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
 
 /* Binds the tensor's own memory, without a copy, from the next run on. The executor holds a reference to the tensor
  * until the binding is replaced. dtype, shape, row-major strides and the alignment of a host address are checked;
- * HEDDLE_EINVAL reports which check failed. The executor's own buffers of inputs and outputs are in host memory. A
- * tensor in device memory, or one that cannot replace such a buffer, is copied by each run; device memory cannot be
- * bound to an input that decides shapes.
+ * HEDDLE_EINVAL reports which check failed. The executor's own buffers of inputs and outputs are in host memory.
+ * A tensor in memory of a device that the model may use is used there: nodes on that device read and write it, and only
+ * other devices and the host get copies. Another device's tensor, or one that cannot replace a buffer, is copied by each
+ * run. Device memory cannot be bound to an input that decides shapes. An output that is bound to device memory may be
+ * bound to an input of another executor, which is run after the first run has ended.
  * Bindings that overlap each other are refused if one of them is written. Binding NULL to an output returns it to the
  * executor's own memory. A run may keep values between nodes in an output's memory until it writes the output.
  * With N runs in flight, an input's binding applies to all later runs. An output's binding applies to the next run and

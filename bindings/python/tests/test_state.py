@@ -438,3 +438,25 @@ def test_every_nth_call_fails(model, state, kind):
         quiet = 0 if errors else quiet + 1
         n, failed = n + stride, failed + (errors != 0)
     assert failed > 0 or kind in ("copy.h2d", "copy.d2h"), failed
+
+
+def test_a_run_that_fails_is_repeated():
+    """A failure that leaves the device: retry and failover repeat the run from the state before it."""
+    model = growing(1)
+    for policy in "retry", "failover":
+        for n in 3, 40, 61:
+            context = _core.Context({"layers": "fault", "fault.fail": f"op.run:{n}@sim:0", "log": "off"})
+            executor = load(model, "sim:0,cpu", context, state="auto", on_failure=policy, capture=False).executor()
+            decode(model, executor, 5)
+            assert executor.stats()["retries"] == 1
+
+
+def test_failover_needs_the_state():
+    """A state on a lost device is lost, which an error reports; after a reset the run goes on elsewhere."""
+    context = _core.Context({"sim.fail": "run:40@0:fault", "log": "off"})
+    executor = load(growing(1), "sim:0,cpu", context, state="auto", on_failure="failover").executor()
+    with pytest.raises(heddle.errors.DeviceLostError, match="is bound to memory of sim:0"):
+        decode(growing(1), executor, 40)
+    executor.reset_state()
+    give(executor, {"ids": np.array([[1]])})
+    assert {one["device"] for one in executor.state_info()} == {"cpu"}
