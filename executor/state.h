@@ -14,12 +14,14 @@ typedef struct heddle__arg {
   bool lent;            /* value is the caller's memory, or another executor's: to be used itself */
   bool late;            /* a constant of the model that this executor sets */
   bool is_param;        /* came with load_params or share_params */
+  uint32_t state;       /* 1 + its number among the state values; 0: it is none */
   int64_t shape[HEDDLE__MAX_NDIM]; /* what input_info points to */
 } heddle__arg;
 
 typedef struct heddle__result {
   char *name;
   heddle_tensor *lent; /* what bind_output gave, or NULL */
+  uint32_t state;      /* as of heddle__arg */
   int64_t shape[HEDDLE__MAX_NDIM];
 } heddle__result;
 

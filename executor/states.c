@@ -168,6 +168,7 @@ heddle_status heddle__states_make(heddle_executor *ex, heddle_error *err) {
     all->at[i] = (heddle__state){.arg = tie->arg, .output = tie->output, .is_reset = true};
     all->at[i].dtype = type_of(ex, tie->arg)->dtype;
     all->at[i].axis = open_axis(ex, tie);
+    ex->args[tie->arg].state = ex->results[tie->output].state = i + 1;
   }
   ex->states = all;
   return HEDDLE_OK;
@@ -197,15 +198,11 @@ static void count_bytes(heddle__states *all) {
 }
 
 heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg) {
-  for (uint32_t i = 0; ex->states != NULL && i < ex->states->n; i++)
-    if (ex->states->at[i].arg == arg) return &ex->states->at[i];
-  return NULL;
+  return ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1] : NULL;
 }
 
 heddle__state *heddle__state_of_output(const heddle_executor *ex, uint32_t output) {
-  for (uint32_t i = 0; ex->states != NULL && i < ex->states->n; i++)
-    if (ex->states->at[i].output == output) return &ex->states->at[i];
-  return NULL;
+  return ex->states != NULL && ex->results[output].state > 0 ? &ex->states->at[ex->results[output].state - 1] : NULL;
 }
 
 /* ---- between runs */

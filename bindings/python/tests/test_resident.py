@@ -59,6 +59,21 @@ def test_a_chain_moves_nothing(devices):
     assert '"route"' not in plan or '"h2d"' not in plan
 
 
+@pytest.mark.parametrize("settings", [
+    {"sim.unified": "1"}, {"sim.unified": "1", "sim.coherent": "0"}, {"sim.coherent": "0"}, {"sim.import": "0"}, {"sim.views": "0"},
+    {"sim.capture": "0"}, {"sim.peer": "0"}, {"layers": "check"}], ids=str)
+def test_every_kind_of_device(settings):
+    for place in None, {"m": "cpu"}, {"y": "cpu"}, {"m": "sim:1"}, {"y": "sim:1"}:
+        make, executor = executors("sim:0,sim:1,cpu", net(2), settings=settings, place=place)
+        source, result = make(), make()
+        executor.bind_input("x", source)
+        executor.bind_output("y", result)
+        for seed in range(3):
+            source.copy_from(values(seed))
+            executor.run()
+            np.testing.assert_array_equal(result.numpy(), np.maximum(values(seed) * 2, 0))
+
+
 @pytest.mark.parametrize("devices", DEVICES)
 def test_bindings_that_change(devices):
     """Between memory of the device and of the host, and between tensors of the device."""

@@ -101,6 +101,17 @@ def test_state_unplanned_on_other_settings():
         decode(fixed(), load(fixed(), "sim:0,cpu", state=FIXED, **more).executor(), 6)
 
 
+@pytest.mark.parametrize("settings", [
+    "sim.unified=1", "sim.unified=1 sim.coherent=0", "sim.coherent=0", "sim.import=0", "sim.import=0 sim.unified=1",
+    "sim.import_alignment=65536", "sim.views=0", "sim.capture=0", "sim.delay_us=200", "sim.alignment=4096", "sim.peer=0",
+    "layers=check"])
+def test_every_kind_of_device(settings):
+    context = lambda: _core.Context(dict(word.split("=") for word in settings.split()))
+    for devices, place in ("sim:0", None), ("sim:0,cpu", "*v*=cpu"), ("sim:0,sim:1,cpu", "*v*=sim:1"):
+        decode(growing(1), load(growing(1), devices, context(), state="auto", place=place).executor(), 5)
+        decode(fixed(room=8), load(fixed(room=8), devices, context(), state=FIXED, place=place).executor(), 5)
+
+
 def test_reset_and_truncate():
     model = growing()
     for devices in "cpu", "sim:0":
