@@ -348,6 +348,8 @@ heddle_status heddle_executor_get_input(heddle_executor *whole, uint32_t i, hedd
   heddle_status s = find_input(whole, HEDDLE__LANE_START, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   const heddle__arg *arg = &ex->args[i];
+  s = heddle__state_of_arg(ex, i) != NULL ? heddle__states_settle(ex, err) : HEDDLE_OK;
+  if (s != HEDDLE_OK) return s;
   if (arg->value != NULL) return copy_of(arg->value, out, err);
   const heddle__constant *c = ex->model->constants[i];
   if (c == NULL) return heddle__executor_say_unset(ex, i, err);

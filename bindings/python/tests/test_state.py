@@ -164,6 +164,16 @@ def test_write_and_read():
         other.bind_output("present.0.key", np.zeros((1, HEADS, 7, WIDTH), np.float32))
 
 
+def test_inputs_are_described():
+    executor = load(growing(1), "sim:0", state="auto").executor()
+    assert [name for name, _, _, is_given in executor.input_info() if not is_given] == ["ids"]
+    assert executor.get_input("past_key_values.0.key").shape == (0, HEADS, 0, WIDTH)  # no batch is known yet
+    give(executor, {"ids": np.array([[1, 2]])})
+    shapes = {name: shape for name, shape, *_ in executor.input_info()}
+    assert shapes["past_key_values.0.key"] == (1, HEADS, 2, WIDTH) == executor.get_input("past_key_values.0.key").shape
+    assert dict((name, shape) for name, shape, _ in executor.output_info())["present.0.key"] == (1, HEADS, 2, WIDTH)
+
+
 def test_views_stay_as_they_were():
     executor = load(fixed(), state=FIXED).executor()
     given = list(feeds(fixed(), 8))
