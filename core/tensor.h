@@ -84,6 +84,10 @@ heddle_status heddle__tensor_zero(heddle_tensor *t, heddle_error *err);
 heddle_status heddle__tensor_read(const heddle_tensor *t, void *dst, heddle_error *err);
 heddle_status heddle__tensor_write(heddle_tensor *t, const void *src, heddle_error *err);
 
+/* Copies the first elements along a dimension: dst is shorter than src there, and alike otherwise. Both are row-major,
+ * and in memory of one device, or of the host. Blocks. */
+heddle_status heddle__tensor_cut(heddle_tensor *dst, const heddle_tensor *src, uint32_t axis, heddle_error *err);
+
 /* Reads one .npy from a stream that can be positioned; name stands for the file in errors. */
 heddle_status heddle__npy_read(FILE *file, const char *name, heddle_tensor **out, heddle_error *err);
 

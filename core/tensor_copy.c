@@ -55,12 +55,17 @@ typedef struct errand {
   const void *pointer;
   void *target;
   uint64_t bytes;
+  uint64_t rows, dst_step, src_step; /* rows not 0: that many copies of dst, src and bytes, so far apart */
 } errand;
 
 static heddle_status enqueue(heddle_device *dev, heddle_pstream *stream, const errand *e, heddle_error *err) {
   const heddle_copy_table *copy = &dev->t->copy;
   if (e->target != NULL) return copy->read(stream, e->target, e->src, 0, e->bytes, err);
   if (e->pointer != NULL) return copy->write(stream, e->dst, 0, e->pointer, e->bytes, err);
+  heddle_status s = HEDDLE_OK;
+  for (uint64_t i = 0; i < e->rows && s == HEDDLE_OK; i++)
+    s = copy->d2d(stream, e->dst, i * e->dst_step, e->src, i * e->src_step, e->bytes, err);
+  if (e->rows > 0) return s;
   if (e->src != NULL) return copy->d2d(stream, e->dst, 0, e->src, 0, e->bytes, err);
   return copy->fill(stream, e->dst, 0, heddle__round_up(e->bytes, 4), 0, err);
 }
@@ -136,6 +141,23 @@ static bool overlap(const heddle_tensor *a, const heddle_tensor *b) {
   span(a, &a0, &a1);
   span(b, &b0, &b1);
   return a0 < b1 && b0 < a1;
+}
+
+heddle_status heddle__tensor_cut(heddle_tensor *dst, const heddle_tensor *src, uint32_t axis, heddle_error *err) {
+  uint64_t rows = 1, to = heddle__dtype_bytes(src->dtype), from;
+  if (dst->bytes == 0) return HEDDLE_OK;
+  for (uint32_t d = 0; d < axis; d++) rows *= (uint64_t)src->shape[d];
+  for (uint32_t d = axis + 1; d < src->ndim; d++) to *= (uint64_t)src->shape[d];
+  from = to * (uint64_t)src->shape[axis];
+  to *= (uint64_t)dst->shape[axis];
+  if (dst->dev != NULL) {
+    const errand e = {
+        .dst = dst->buffer, .src = src->buffer, .bytes = to, .rows = rows, .dst_step = to, .src_step = from};
+    return run_errand(dst->dev, &e, err);
+  }
+  for (uint64_t i = 0; i < rows; i++)
+    memcpy((char *)dst->data + i * to, (const char *)src->data + i * from, (size_t)to);
+  return HEDDLE_OK;
 }
 
 static heddle_status check_alike(const heddle_tensor *dst, const heddle_tensor *src, heddle_error *err) {

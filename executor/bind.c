@@ -18,9 +18,13 @@ heddle_status heddle__bound_slot(heddle__bound *b, uint32_t alloc, heddle__memor
                                a->align > space->align ? a->align : space->align, b->granule, out, err);
 }
 
-static heddle_status take_memory(heddle__bound *b, heddle_error *err) {
+static heddle_status take_memory(heddle__bound *b, heddle__memory *const *given, heddle_error *err) {
   const heddle__plan *plan = b->program->plan;
   for (uint32_t i = 0; i < plan->n_allocs; i++) {
+    if (given != NULL && given[i] != NULL) {
+      b->memory[i] = heddle__memory_retain(given[i]);
+      continue;
+    }
     if (b->program->packed[i] != NULL) {
       b->memory[i] = heddle__memory_retain(b->program->packed[i]->memory);
       continue;
@@ -46,12 +50,18 @@ static heddle_status take_ports(heddle__bound *b, heddle_error *err) {
     const heddle__allocation *a = &plan->allocs[i];
     if (a->kind != HEDDLE__ALLOC_INPUT && a->kind != HEDDLE__ALLOC_OUTPUT) continue;
     heddle__port port = {plan->instances[a->instance].io, i, a->instance, NULL};
-    if (b->memory[i]->host == NULL)
+    if (b->memory[i]->host == NULL && !heddle__bound_is_resident(b, i))
       return heddle__fail(err, HEDDLE_EINTERNAL, "the plan puts an input or output where the host cannot reach it");
     if (a->kind == HEDDLE__ALLOC_INPUT) b->inputs[in++] = port;
     else b->outputs[out++] = port;
   }
   return HEDDLE_OK;
+}
+
+bool heddle__bound_is_resident(const heddle__bound *b, uint32_t alloc) {
+  const heddle__plan *plan = b->program->plan;
+  const heddle__allocation *a = &plan->allocs[alloc];
+  return (a->kind == HEDDLE__ALLOC_INPUT || a->kind == HEDDLE__ALLOC_OUTPUT) && !plan->spaces[a->space].host_visible;
 }
 
 heddle_status heddle__bound_handle(heddle__bound *b, uint32_t alloc, uint32_t device, heddle_pbuffer **out,
@@ -122,8 +132,7 @@ heddle_status heddle__bound_slice(heddle__bound *b, uint32_t instance, uint32_t 
   return s;
 }
 
-/* Frees the handles that were derived from an allocation's memory. */
-static void drop_derived(heddle__bound *b, uint32_t alloc) {
+void heddle__bound_drop_derived(heddle__bound *b, uint32_t alloc) {
   const heddle__plan *plan = b->program->plan;
   for (uint32_t i = 0; i < b->n_parts; i++) {
     heddle__part *p = &b->parts[i];
@@ -162,13 +171,18 @@ uint64_t heddle__bound_import_align(const heddle__bound *b, uint32_t alloc) {
 }
 
 void heddle__bound_replace(heddle__bound *b, uint32_t alloc, heddle__memory *take) {
+  heddle__bound_drop_other(b);
+  heddle__bound_replace_here(b, alloc, take);
+}
+
+void heddle__bound_replace_here(heddle__bound *b, uint32_t alloc, heddle__memory *take) {
   for (uint32_t i = 0; i < b->program->n_segments; i++) {
     if (!heddle__stretch_uses(b, i, alloc)) continue;
     heddle__stretch_unbind(b, i);
     b->stretches[i].stale = true;
     b->stale = true;
   }
-  drop_derived(b, alloc);
+  heddle__bound_drop_derived(b, alloc);
   b->own_bytes -= b->memory[alloc]->lender == NULL ? b->memory[alloc]->imported : 0;
   b->own_bytes += take->lender == NULL ? take->imported : 0;
   heddle__memory_release(b->memory[alloc]);
@@ -269,8 +283,8 @@ static heddle_status allocate(heddle__bound *b, heddle_error *err) {
   return all ? HEDDLE_OK : heddle__no_memory(err, "the memory of an executor");
 }
 
-heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker, heddle__bound **out,
-                                 heddle_error *err) {
+heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker, heddle__memory *const *given,
+                                 heddle__bound **out, heddle_error *err) {
   *out = NULL;
   heddle__bound *b = heddle__alloc(1, sizeof *b);
   if (b == NULL) return heddle__no_memory(err, "an executor's bindings");
@@ -281,7 +295,7 @@ heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker,
   heddle_status s = allocate(b, err);
   for (uint32_t i = 0; i < program->plan->n_devices && s == HEDDLE_OK; i++)
     if (program->plan->devices[i].used) s = heddle__device_check(program->plan->devices[i].dev, err);
-  if (s == HEDDLE_OK) s = take_memory(b, err);
+  if (s == HEDDLE_OK) s = take_memory(b, given, err);
   if (s == HEDDLE_OK) s = take_ports(b, err);
   for (uint32_t i = 0; i < b->n_lines && s == HEDDLE_OK; i++) s = open_line(b, i, waker, err);
   if (s == HEDDLE_OK) s = make_events(b, err);
@@ -323,8 +337,8 @@ void heddle__bound_free(heddle__bound *b, bool quiet) {
   if (b->orphan_bytes > 0) count_orphans(b, false);
   for (uint32_t i = 0; !quiet && b->memory != NULL && b->imports != NULL && i < plan->n_allocs; i++)
     if (b->memory[i] != NULL && is_touched(b, i)) b->memory[i]->keep_block = true;
-  for (uint32_t i = 0; b->stretches != NULL && i < p->n_segments; i++) heddle__stretch_unbind(b, i);
-  for (uint32_t i = 0; b->imports != NULL && i < plan->n_allocs; i++) drop_derived(b, i);
+  heddle__bound_drop_other(b);
+  heddle__side_unbind(b);
   for (uint32_t i = 0; i < p->n_segments && b->events != NULL; i++) {
     uint32_t step = p->segments[i].event_step;
     if (step != HEDDLE__NONE && b->events[step] != NULL) b->lines[p->segments[i].stream].t->event.free(b->events[step]);
@@ -334,16 +348,10 @@ void heddle__bound_free(heddle__bound *b, bool quiet) {
     heddle__fence_free(l->fence);
     if (l->stream != NULL) l->t->stream.close(l->stream);
   }
-  for (uint32_t i = 0; b->memory != NULL && i < plan->n_allocs; i++) heddle__memory_release(b->memory[i]);
+  heddle__side_free(b);
   for (uint32_t i = 0; b->inputs != NULL && i < b->n_inputs; i++) heddle_tensor_release(b->inputs[i].lent);
   for (uint32_t i = 0; b->outputs != NULL && i < b->n_outputs; i++) heddle_tensor_release(b->outputs[i].lent);
-  heddle__free(b->memory);
-  heddle__free(b->imports);
-  heddle__free(b->parts);
   heddle__free(b->events);
-  heddle__free(b->actions);
-  heddle__free(b->launches);
-  heddle__free(b->stretches);
   heddle__free(b->lines);
   heddle__free(b->inputs);
   heddle__free(b->outputs);

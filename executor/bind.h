@@ -65,10 +65,23 @@ typedef struct heddle__port {
   heddle_tensor *lent;
 } heddle__port;
 
-typedef struct heddle__bound {
-  heddle__program *program;
+/* What is there twice where inputs and outputs change places (sides.c): memory, and what was made of it. */
+typedef struct heddle__side {
   heddle__memory **memory;  /* per allocation; constants are retained */
   heddle_pbuffer **imports; /* per allocation and device: handles of devices that do not own it */
+  heddle__part *parts;
+  uint32_t n_parts, cap_parts;
+  heddle__action *actions;
+  heddle_plaunch **launches;
+  heddle__stretch *stretches; /* per segment */
+  uint32_t n_recorded;        /* segments that are replayed */
+  bool stale;                 /* some stretch is */
+} heddle__side;
+
+typedef struct heddle__bound {
+  heddle__program *program;
+  heddle__memory **memory; /* this and what follows are the members of a side: those of the one that runs */
+  heddle_pbuffer **imports;
   heddle__part *parts;
   uint32_t n_parts, cap_parts;
   heddle_pevent **events; /* per step */
@@ -78,8 +91,9 @@ typedef struct heddle__bound {
   heddle__line *lines;        /* per plan stream */
   heddle__port *inputs, *outputs;
   uint32_t n_inputs, n_outputs, n_lines;
-  uint32_t n_recorded; /* segments that are replayed */
-  bool stale;          /* some stretch is */
+  uint32_t n_recorded;
+  bool stale;
+  heddle__side *other; /* the side that does not run; NULL: there is none */
   bool spins;          /* completions are worth a short spin */
   bool has_watchdog;   /* a device's work may take only so long */
   bool all_inline;
@@ -92,10 +106,11 @@ typedef struct heddle__bound {
   struct heddle__bound *next_orphan;
 } heddle__bound;
 
-/* Takes memory, streams, events and fences, binds and records. waker is woken by completions and outlives it. Inputs
- * are not filled. *out is freed with heddle__bound_free. Blocks. */
-heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker, heddle__bound **out,
-                                 heddle_error *err);
+/* Takes memory, streams, events and fences, binds and records. waker is woken by completions and outlives it. given,
+ * which may be NULL, has per allocation the memory that is to be used (retained), or NULL. Inputs are not filled. *out is
+ * freed with heddle__bound_free. Blocks. */
+heddle_status heddle__bound_make(heddle__program *program, heddle__waker *waker, heddle__memory *const *given,
+                                 heddle__bound **out, heddle_error *err);
 
 /* quiet: no stream of it runs any more. Otherwise host memory under it is never given back, and plugins keep theirs.
  * Takes NULL. */
@@ -104,6 +119,21 @@ void heddle__bound_free(heddle__bound *b, bool quiet);
 /* Replaces the memory of an allocation of inputs or outputs; takes over memory. What used it is bound again by
  * heddle__bound_refresh. Between runs. */
 void heddle__bound_replace(heddle__bound *b, uint32_t alloc, heddle__memory *take);
+
+/* sides.c: changes to the other side, which begins as this one unbound; and the same as heddle__bound_replace on this
+ * side alone. One thread, between runs. */
+heddle_status heddle__bound_turn(heddle__bound *b, heddle_error *err);
+void heddle__bound_replace_here(heddle__bound *b, uint32_t alloc, heddle__memory *take);
+void heddle__bound_drop_other(heddle__bound *b);
+/* Of the side that runs: frees what was bound, while its streams are there; then its memory and its arrays. */
+void heddle__side_unbind(heddle__bound *b);
+void heddle__side_free(heddle__bound *b);
+/* Frees the handles that were derived from an allocation's memory. */
+void heddle__bound_drop_derived(heddle__bound *b, uint32_t alloc);
+
+/* The input or output lies in memory that the executor or its caller has on the device: there is no slot that the host
+ * could fill. */
+bool heddle__bound_is_resident(const heddle__bound *b, uint32_t alloc);
 heddle_status heddle__bound_refresh(heddle__bound *b, heddle_error *err);
 
 /* Frees the views of buffers; no launch may use one any more. */

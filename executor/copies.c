@@ -16,15 +16,22 @@ static bool is_needed(const heddle__copier *c, const heddle__region *r) {
   return false;
 }
 
+/* Whether an output stays in memory of a device, whichever. */
+static bool has_home(const heddle__plan *plan, uint32_t output) {
+  bool has = plan->req.homes != NULL && plan->req.homes[output] > 0;
+  for (uint32_t i = 0; i < plan->req.n_ties && !has; i++) has = plan->req.ties[i].output == output;
+  return has;
+}
+
 /* From the outputs back: which values are read, and on which devices. */
 static heddle_status mark(heddle__copier *c, heddle_error *err) {
   heddle__plan *plan = c->plan;
-  for (uint32_t i = 0; i < plan->n_values; i++) c->as_output[i] = HEDDLE__NONE;
+  for (uint32_t i = 0; i < plan->n_values; i++) c->as_output[i] = c->as_resident[i] = HEDDLE__NONE;
   for (uint32_t i = plan->n_outputs; i-- > 0;) {
     uint32_t root = plan->values[plan->outputs[i].value].same_as;
     c->needed[plan->outputs[i].value] = c->needed[root] = true;
     /* A head that is an input, a constant or a repeat gets a copy of its own. */
-    if (plan->values[root].kind == HEDDLE__VALUE_COMPUTED) c->as_output[root] = i;
+    if (plan->values[root].kind == HEDDLE__VALUE_COMPUTED && !has_home(plan, i)) c->as_output[root] = i;
   }
   for (uint32_t i = plan->n_regions; i-- > 0;) {
     const heddle__region *r = &plan->regions[i];
@@ -57,9 +64,16 @@ static heddle_status result_space(heddle__copier *c, uint32_t value, uint32_t de
 
 static heddle_status place_result(heddle__copier *c, uint32_t value, uint32_t device, uint32_t *out,
                                   heddle_error *err) {
-  uint32_t space = HEDDLE__NONE;
-  heddle_status s = result_space(c, value, device, &space, err);
+  uint32_t space = HEDDLE__NONE, resident = c->as_resident[value];
+  heddle_status s = resident == HEDDLE__NONE ? result_space(c, value, device, &space, err)
+                                             : heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, &space, err);
   if (s != HEDDLE_OK) return s;
+  if (resident != HEDDLE__NONE) {
+    c->as_resident[value] = HEDDLE__NONE;
+    s = heddle__add_instance(c, value, space, HEDDLE__ROLE_OUTPUT, resident, out, err);
+    c->plan->outputs[resident].instance = *out;
+    return s;
+  }
   uint32_t output = c->as_output[value];
   bool direct = output != HEDDLE__NONE && c->plan->spaces[space].host_visible;
   s = heddle__add_instance(c, value, space, direct ? HEDDLE__ROLE_OUTPUT : HEDDLE__ROLE_TEMP,
@@ -167,7 +181,21 @@ static heddle_status add_outputs(heddle__copier *c, heddle_error *err) {
     if (plan->outputs[i].instance != HEDDLE__NONE) continue;
     uint32_t root = plan->values[plan->outputs[i].value].same_as, space = HEDDLE__NONE, dst = HEDDLE__NONE;
     heddle__holder *src = NULL, *made = NULL;
-    heddle_status s = heddle__reach_host(c, root, &src, err);
+    uint32_t home = c->output_home[i];
+    heddle_status s = HEDDLE_OK;
+    if (home != HEDDLE__NONE) { /* it was made elsewhere, or lies there under another name */
+      s = heddle__reach_device(c, root, home, &src, err);
+      if (s == HEDDLE_OK) s = heddle__space_get(c, home, HEDDLE_MEMORY_DEVICE, true, &space, err);
+      if (s == HEDDLE_OK) s = heddle__add_instance(c, root, space, HEDDLE__ROLE_OUTPUT, i, &dst, err);
+      if (s == HEDDLE_OK)
+        s = plan->devices[home].is_inline
+                ? heddle__add_copy(c, HEDDLE__STEP_HOST_COPY, HEDDLE__NONE, src, dst, &made, err)
+                : heddle__add_copy(c, HEDDLE__STEP_D2D, home, src, dst, &made, err);
+      if (s != HEDDLE_OK) return s;
+      plan->outputs[i].instance = dst;
+      continue;
+    }
+    s = heddle__reach_host(c, root, &src, err);
     if (s == HEDDLE_OK && plan->outputs[i].instance != HEDDLE__NONE) continue;
     if (s == HEDDLE_OK) {
       s = heddle__space_get(c, host != HEDDLE__NONE ? host : 0,
@@ -225,13 +253,19 @@ heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err) {
   c.needed = heddle__plan_alloc(plan, plan->n_values, sizeof *c.needed);
   c.consumer = heddle__plan_alloc(plan, pairs, sizeof *c.consumer);
   c.as_output = heddle__plan_alloc(plan, plan->n_values, sizeof *c.as_output);
-  if (!c.space_of || !c.holders || !c.needed || !c.consumer || !c.as_output) return heddle__no_memory(err, "copies");
+  c.as_resident = heddle__plan_alloc(plan, plan->n_values, sizeof *c.as_resident);
+  c.home_of = heddle__plan_alloc(plan, plan->n_values, sizeof *c.home_of);
+  c.output_home = heddle__plan_alloc(plan, plan->n_outputs, sizeof *c.output_home);
+  if (!c.space_of || !c.holders || !c.needed || !c.consumer || !c.as_output || !c.as_resident || !c.home_of ||
+      !c.output_home)
+    return heddle__no_memory(err, "copies");
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     for (int k = 0; k < 3; k++) c.space_of[d][k][0] = c.space_of[d][k][1] = HEDDLE__NONE;
     const heddle__plan_device *x = &plan->devices[d];
     if (x->is_inline && x->dev->desc.alignment > c.host_align) c.host_align = x->dev->desc.alignment;
   }
   heddle_status s = mark(&c, err);
+  if (s == HEDDLE_OK) s = heddle__choose_homes(&c, err);
   if (s == HEDDLE_OK) s = recall(plan, err);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) {
     const heddle__value *v = &plan->values[i];

@@ -20,7 +20,10 @@ typedef struct heddle__copier {
   bool *needed;               /* per value: it is read */
   bool *consumer;             /* per value and device: an operator there reads it */
   uint32_t *as_output;        /* per value: the output that its own bytes become; HEDDLE__NONE: none, or taken */
-  uint64_t host_align;        /* what inline devices want of memory that they compute in */
+  uint32_t *as_resident;      /* likewise, of outputs that have a home */
+  uint32_t *home_of;     /* per value of an input: the device in whose memory it lies; HEDDLE__NONE: the host's slot */
+  uint32_t *output_home; /* per output, likewise */
+  uint64_t host_align;   /* what inline devices want of memory that they compute in */
   uint32_t cap_spaces, cap_instances, cap_steps, cap_crossings;
 } heddle__copier;
 
@@ -43,6 +46,9 @@ uint32_t heddle__host_device(const heddle__plan *plan);
 /* Where the host side of a value should be, given who reads it: where the first device that is not inline can get at
  * it, else the memory of `home` (an inline device, or HEDDLE__NONE). */
 heddle_status heddle__host_space(heddle__copier *c, uint32_t value, uint32_t home, uint32_t *out, heddle_error *err);
+
+/* homes.c: which inputs and outputs lie in memory of a device that stays there between runs; before anything is placed. */
+heddle_status heddle__choose_homes(heddle__copier *c, heddle_error *err);
 
 /* steps.c: new instances, holders and steps. Pointers to steps and instances are valid until the next one is added. */
 heddle_status heddle__add_instance(heddle__copier *c, uint32_t value, uint32_t space, heddle__role role, uint32_t io,

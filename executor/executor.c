@@ -10,6 +10,7 @@
 #include "core/watch.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
+#include "executor/states.h"
 
 /* Puts the graph's file before words that do not begin with it; gives s. */
 HEDDLE__COLD heddle_status heddle__name_file(const heddle_model *m, heddle_status s, heddle_error *err) {
@@ -72,6 +73,7 @@ HEDDLE__COLD void heddle__single_free(heddle_executor *ex) {
     heddle_tensor_release(ex->results[i].lent);
     heddle__free(ex->results[i].name);
   }
+  heddle__states_free(ex);
   heddle__free(ex->args);
   heddle__free(ex->results);
   heddle__model_retry_orphans(ex->active);
@@ -99,6 +101,7 @@ HEDDLE__COLD heddle_status heddle__executor_single(heddle_model *m, heddle_execu
   ex->args = heddle__alloc(ex->n_args, sizeof *ex->args);
   s = ex->args != NULL ? name_results(ex, err) : heddle__no_memory(err, "inputs");
   if (s == HEDDLE_OK && m->stages != NULL) s = heddle__staged_make(ex, err);
+  if (s == HEDDLE_OK) s = heddle__states_make(ex, err);
   heddle__wish wish = {.values = NULL};
   uint32_t lacks = HEDDLE__NONE;
   if (s == HEDDLE_OK) s = heddle__executor_wish(ex, &wish, err);
@@ -317,7 +320,8 @@ HEDDLE__COLD heddle_status heddle_executor_input_info(heddle_executor *ex, uint3
   heddle_io_info info = {.name = heddle__model_arg(ex->model, i)->name,
                          .shape = arg->shape,
                          .ndim = UINT32_MAX,
-                         .is_param = (c != NULL && !arg->late) || arg->is_param};
+                         .is_param =
+                             (c != NULL && !arg->late) || arg->is_param || heddle__model_tie(ex->model, i) != NULL};
   type_info(&ex->model->graph->types[heddle__model_arg(ex->model, i)->first_entry], arg->shape, &info);
   pthread_mutex_lock(&ex->drive.lock);
   const heddle_tensor *t = arg->value;
@@ -377,7 +381,7 @@ HEDDLE__COLD heddle_status heddle__single_add_stats(heddle_executor *ex, heddle_
   all->replays += atomic_load(&ex->replays);
   all->retries += atomic_load(&ex->retries);
   all->failovers += atomic_load(&ex->failovers);
-  all->device_bytes += bytes;
+  all->device_bytes += bytes + heddle__states_bytes(ex);
   if (atomic_load(&ex->dead) != HEDDLE_OK) all->orphan_bytes += bytes;
   return HEDDLE_OK;
 }

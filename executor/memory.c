@@ -75,7 +75,7 @@ static uint64_t granule_of(const heddle_device *dev, uint64_t granule) {
 }
 
 uint64_t heddle__memory_size(const heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t granule) {
-  if (!heddle__device_inline(dev) && kind == HEDDLE_MEMORY_DEVICE) return bytes;
+  if (!heddle__device_inline(dev) && kind == HEDDLE_MEMORY_DEVICE) return larger(bytes, 1);
   return heddle__round_up(larger(bytes, 1), granule_of(dev, granule));
 }
 
@@ -144,6 +144,18 @@ heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t byt
   return HEDDLE_OK;
 }
 
+heddle_status heddle__memory_lend(heddle_tensor *t, heddle__memory **out, heddle_error *err) {
+  *out = NULL;
+  heddle__memory *m = NULL;
+  heddle_status s = make(t->dev, t->bytes, &m, err);
+  if (s != HEDDLE_OK) return s;
+  m->buffer = t->buffer;
+  m->borrowed = true;
+  m->lender = heddle_tensor_retain(t);
+  *out = m;
+  return HEDDLE_OK;
+}
+
 heddle__memory *heddle__memory_retain(heddle__memory *m) {
   atomic_fetch_add_explicit(&m->references, 1, memory_order_relaxed);
   return m;
@@ -154,7 +166,7 @@ void heddle__memory_release(heddle__memory *m) {
   heddle_context *ctx = m->dev->ctx;
   if (heddle__check_fork(NULL) != HEDDLE_OK) return; /* it is the parent's */
   if (m->mapped) m->dev->t->memory.unmap(m->dev->handle, m->buffer);
-  if (m->buffer != NULL) m->dev->t->memory.free(m->dev->handle, m->buffer);
+  if (m->buffer != NULL && !m->borrowed) m->dev->t->memory.free(m->dev->handle, m->buffer);
   heddle__device_close(m->dev);
   if (m->keep_block && (m->block != NULL || m->lender != NULL)) {
     m->next_kept = atomic_load(&kept);

@@ -17,6 +17,7 @@ typedef struct heddle__memory {
   uint64_t bytes;         /* that may be used */
   uint64_t imported;      /* bytes from host on that another device may import: bytes, rounded up where that is ours */
   bool mapped;
+  bool borrowed;   /* the buffer is the lender's */
   bool coherent;   /* false: flush and invalidate are needed */
   bool keep_block; /* a hung device may still touch it: block and lender are never given back */
   struct heddle__memory *next_kept;
@@ -36,6 +37,9 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
  * memory outlives the piece. */
 heddle_status heddle__memory_import(heddle_device *dev, void *host, uint64_t bytes, uint64_t align,
                                     heddle_tensor *lender, heddle__memory **out, heddle_error *err);
+/* The memory of a tensor on a device, as it is; the piece holds the tensor. */
+heddle_status heddle__memory_lend(heddle_tensor *t, heddle__memory **out, heddle_error *err);
+
 /* Whether the device could import it, as far as address and size go. */
 bool heddle__memory_importable(const heddle_device *dev, const void *host, uint64_t bytes, uint64_t align);
 

@@ -21,6 +21,7 @@
 #include "executor/rules.h"
 #include "executor/stages.h"
 #include "executor/survive.h"
+#include "executor/ties.h"
 #include "modules/module.h"
 
 enum {
@@ -233,6 +234,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = heddle__shape_feeds(m->graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
+  if (s == HEDDLE_OK) s = heddle__ties_read(m, o.state, err);
   if (s == HEDDLE_OK) s = heddle__prepared_open(m, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
   bool in_stages = heddle__graph_has_inner(graph);
@@ -292,6 +294,8 @@ void heddle_model_release(heddle_model *m) {
   heddle__free(m->limits);
   heddle__free(m->limits_text);
   heddle__free(m->on_failure);
+  heddle__free(m->state);
+  heddle__free(m->ties);
   heddle__free(m->wish);
   heddle__free(m->devices);
   heddle__free(m->left_out);

@@ -34,14 +34,17 @@ struct heddle_model {
   uint32_t in_flight; /* at least 1 */
   bool ranges;        /* programs may cover ranges of shapes: range.h */
   uint64_t upload_timeout_ns;
-  uint64_t plan_timeout_ns;        /* HEDDLE_FOREVER: none */
-  uint64_t *limits;                /* NULL, or one per device; budget.h */
-  char *limits_text;               /* as the call gave them; NULL: it gave none */
-  const char *limits_from;         /* borrowed from the context */
-  struct heddle__placer *placer;   /* NULL: by rules, annotations and preference alone */
-  struct heddle__stages *stages;   /* NULL: one program runs all of it. stages.h */
-  heddle__optimized *optimized;    /* NULL: and so it is where nothing was to be done */
-  char *on_failure;                /* the policy on failed runs (survive.h); NULL: they are errors */
+  uint64_t plan_timeout_ns;      /* HEDDLE_FOREVER: none */
+  uint64_t *limits;              /* NULL, or one per device; budget.h */
+  char *limits_text;             /* as the call gave them; NULL: it gave none */
+  const char *limits_from;       /* borrowed from the context */
+  struct heddle__placer *placer; /* NULL: by rules, annotations and preference alone */
+  struct heddle__stages *stages; /* NULL: one program runs all of it. stages.h */
+  heddle__optimized *optimized;  /* NULL: and so it is where nothing was to be done */
+  char *on_failure;              /* the policy on failed runs (survive.h); NULL: they are errors */
+  char *state;                   /* what the call said of state values, or NULL */
+  heddle__tie *ties;             /* which they are: ties.h */
+  uint32_t n_ties;
   char *wish;                      /* with a policy: what the call said of optimisations, or NULL */
   uint32_t retries;                /* 0: the policy is failover */
   bool is_spare, is_small;         /* made to run without lost devices; to take less memory */
@@ -69,6 +72,7 @@ typedef struct heddle__wish {
   const bool *late;                   /* a constant that this executor sets itself */
   const heddle__keep *target;         /* plan only what this value needs, and give it; NULL: the graph's outputs */
   bool exact;                         /* a program for these shapes alone: range.h */
+  const heddle_tensor *const *lent;   /* per output: what is bound to it, or NULL; NULL: to none */
 } heddle__wish;
 
 /* A request with all that it points to, and the bytes that tell it from others. */
@@ -77,6 +81,8 @@ typedef struct heddle__order {
   heddle_graph view; /* the graph with other heads, where the wish has a target */
   heddle__entry head;
   heddle__plan_input *inputs;
+  uint32_t *homes; /* of outputs */
+  uint32_t n_homes;
   void **copies; /* per arg: the bytes of an input that feeds shapes, or NULL */
   unsigned char *key;
   size_t key_bytes;
@@ -94,6 +100,22 @@ heddle_status heddle__order_renew(heddle__order *order, const heddle__wish *wish
 
 /* An input of a plan that is a constant. */
 void heddle__plan_constant(heddle__plan_input *in, const heddle__constant *c);
+
+/* 1 + the position among the model's devices of that in whose memory a tensor lies, where a plan can use it there; 0: on
+ * the host, or elsewhere. */
+uint32_t heddle__model_home(const heddle_model *m, const heddle_tensor *t);
+
+/* The state value whose input it is; NULL: it is none. */
+static inline const heddle__tie *heddle__model_tie(const heddle_model *m, uint32_t arg) {
+  for (uint32_t i = 0; i < m->n_ties; i++)
+    if (m->ties[i].arg == arg) return &m->ties[i];
+  return NULL;
+}
+static inline const heddle__tie *heddle__model_tied_output(const heddle_model *m, uint32_t output) {
+  for (uint32_t i = 0; i < m->n_ties; i++)
+    if (m->ties[i].output == output) return &m->ties[i];
+  return NULL;
+}
 
 /* Which input stands in the way of planning now: HEDDLE__NONE, or a needed one that has no shape or no value yet. */
 heddle_status heddle__order_lacks(const heddle_model *m, const heddle__wish *wish, uint32_t *arg, heddle_error *err);

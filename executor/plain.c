@@ -7,6 +7,7 @@
 #include "core/watch.h"
 #include "executor/course.h"
 #include "executor/explain.h"
+#include "executor/states.h"
 #include "executor/survive.h"
 
 /* ---- a bound program as the work of a drive */
@@ -58,6 +59,7 @@ static void take_outputs(heddle_executor *ex, heddle_status *status, heddle_erro
     bool lends = false;
     for (uint32_t i = 0; i < b->n_outputs; i++) lends = lends || b->outputs[i].lent != NULL;
     if (lends) s = copy_out(ex, err);
+    if (s == HEDDLE_OK && ex->states != NULL) heddle__states_advance(ex);
     atomic_store_explicit(&ex->has_outputs, s == HEDDLE_OK, memory_order_relaxed);
   }
   atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
@@ -119,6 +121,8 @@ static heddle_status begin_plain(heddle_executor *ex, bool timed, heddle_error *
   if (err == NULL) err = &words;
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
+  if (ex->states != NULL) s = heddle__states_begin(ex, err);
+  if (s != HEDDLE_OK) return heddle__name_file(ex->model, s, err);
   if (ex->lent_shapes) heddle__executor_reread(ex);
   if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);
   if (s != HEDDLE_OK) return heddle__name_file(ex->model, s, err);
@@ -158,7 +162,7 @@ static heddle_status run_plain(heddle_executor *ex, bool timed, uint64_t deadlin
 /* Runs a program that is bound for this once, and copies its only output. */
 static heddle_status run_once(heddle_executor *ex, heddle__program *program, heddle_tensor **out, heddle_error *err) {
   heddle__bound *b = NULL;
-  heddle_status s = heddle__bound_make(program, &ex->drive.waker, &b, err);
+  heddle_status s = heddle__bound_make(program, &ex->drive.waker, NULL, &b, err);
   if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, false, err);
   if (s == HEDDLE_OK) s = heddle__bound_refresh(b, err);
   if (s == HEDDLE_OK && heddle__executor_unset(ex, b) != HEDDLE__NONE)

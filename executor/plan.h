@@ -33,7 +33,14 @@ typedef struct heddle__plan_input {
   heddle__source source;
   bool has_shape;      /* dtype and shape below hold: from the file, the constant or the tensor that was set */
   heddle__known known; /* data: the constant's bytes, or an input's where it feeds a shape */
+  uint32_t home;       /* 0: it lies in a slot that the host writes; else 1 + the device in whose memory it lies */
 } heddle__plan_input;
+
+/* A state value: what an output of one run is, an input of the next one is. Both lie in memory of one device, which the
+ * copies pass chooses. */
+typedef struct heddle__tie {
+  uint32_t arg, output; /* positions in graph->args and among the plan's outputs */
+} heddle__tie;
 
 /* A value to keep for reading: one more output. */
 typedef heddle__entry heddle__keep;
@@ -56,6 +63,8 @@ typedef struct heddle__request {
   const heddle__rule *rules;
   const heddle__plan_input *inputs; /* one per graph->args, or more */
   const heddle__keep *keep;
+  const uint32_t *homes;              /* per output, as of plan_input.home; NULL: no output has one */
+  const heddle__tie *ties;            /* n_ties of them */
   const heddle_module *library;       /* that tvm_op nodes call; NULL: none */
   const heddle__optimized *optimized; /* what graph was made by; NULL: it is as it was given */
   const heddle__foreign *foreigns;    /* with library: one per device; op NULL where its functions cannot run there */
@@ -71,6 +80,7 @@ typedef struct heddle__request {
   uint32_t n_devices;
   uint32_t n_rules;
   uint32_t n_keep;
+  uint32_t n_ties;
   uint32_t max_streams; /* compute streams a device; 0: as the device says, at most 2 */
   uint32_t in_flight;   /* runs at the same time, each in memory and on streams of its own; at least 1 */
   uint32_t programs;    /* that the model keeps; shown only */
@@ -294,7 +304,7 @@ typedef struct heddle__crossing {
 /* An output of the plan: the graph's heads, then the kept values. */
 typedef struct heddle__plan_output {
   uint32_t value;    /* as the graph names it (may be a view, an input, a constant) */
-  uint32_t instance; /* copies: ROLE_OUTPUT, host visible, layout 0, an instance of its own */
+  uint32_t instance; /* copies: ROLE_OUTPUT, layout 0, an instance of its own; host visible, or in its home */
 } heddle__plan_output;
 
 typedef struct heddle__plan {

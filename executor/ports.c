@@ -9,6 +9,7 @@
 #include "core/failure.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
+#include "executor/states.h"
 #include "graph/declared.h"
 
 /* ---- finding */
@@ -61,6 +62,8 @@ static bool planned_as(const heddle_executor *ex, uint32_t i, const heddle_tenso
   const heddle__plan_input *in = &ex->bound->program->order_of->inputs[i];
   const heddle__known *k = &in->known;
   if (in->source != HEDDLE__SOURCE_INPUT || !in->has_shape || !heddle__dtype_equal(k->dtype, t->dtype)) return false;
+  if (in->home != 0 || heddle__model_home(ex->active, t) != 0)
+    if (heddle__model_tie(ex->model, i) == NULL && in->home != heddle__model_home(ex->active, t)) return false;
   if (k->ndim != t->ndim || memcmp(k->shape, t->shape, t->ndim * sizeof *t->shape) != 0) return false;
   if (!ex->model->feeds[i]) return true;
   return k->data != NULL && t->data != NULL && t->contiguous && memcmp(k->data, t->data, (size_t)t->bytes) == 0;
@@ -113,6 +116,8 @@ static heddle_status copy_of(const heddle_tensor *t, heddle_tensor **out, heddle
 heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tensor *t, heddle__how how,
                                    heddle_error *err) {
   heddle__arg *arg = &ex->args[i];
+  heddle__state *st = heddle__state_of_arg(ex, i);
+  if (st != NULL) return heddle__state_write(ex, st, t, err);
   heddle_status s = heddle__model_fits(ex->model, i, t->dtype, t->ndim, t->shape, err);
   if (s != HEDDLE_OK) return s;
   bool planned = planned_as(ex, i, t), is_own = how == HEDDLE__COPY && arg->value != NULL && !arg->lent;
@@ -178,8 +183,7 @@ heddle_status heddle_executor_set_input_by_name(heddle_executor *whole, const ch
 
 /* ---- binding */
 
-/* What memory must be to be bound; what is the input's or output's name. A device's is copied, and its handle is no
- * address. */
+/* What memory must be to be bound; what is the input's or output's name. A device's handle is no address. */
 static heddle_status check_lent(const heddle_tensor *t, const char *what, const char *name, bool written,
                                 heddle_error *err) {
   uint32_t element = heddle__dtype_bytes(t->dtype);
@@ -202,12 +206,19 @@ static bool overlaps(const heddle_tensor *t, const void *at, uint64_t bytes) {
   return x < y + bytes && y < x + t->bytes;
 }
 
+/* The same of two tensors; on a device they overlap where they are one buffer that runs use as it is. */
+static bool shares(const heddle_executor *ex, const heddle_tensor *t, const heddle_tensor *other) {
+  if (t->dev != NULL)
+    return t->buffer == other->buffer && t->dev == other->dev && heddle__model_home(ex->model, t) != 0;
+  return overlaps(t, other->data, other->bytes);
+}
+
 /* The output other than `except` of one executor whose memory the tensor overlaps: what was lent, or a slot that the
  * caller viewed. */
 static const char *overlapped_in(heddle_executor *ex, const heddle_tensor *t, uint32_t except) {
   for (uint32_t k = 0; k < ex->n_results; k++) {
     const heddle_tensor *lent = ex->results[k].lent;
-    if (k != except && lent != NULL && overlaps(t, lent->data, lent->bytes)) return ex->results[k].name;
+    if (k != except && lent != NULL && shares(ex, t, lent)) return ex->results[k].name;
   }
   uint32_t found = HEDDLE__NONE;
   pthread_mutex_lock(&ex->drive.lock); /* another lane's pending run may change what is bound, where a device fails */
@@ -239,8 +250,7 @@ static const char *overlapped_input(heddle_executor *ex, const heddle_tensor *t)
   heddle_executor *one;
   for (uint32_t i = 0; (one = heddle__flight_peer(ex, i)) != NULL; i++)
     for (uint32_t k = 0; k < one->n_args; k++)
-      if (one->args[k].lent && overlaps(t, one->args[k].value->data, one->args[k].value->bytes))
-        return heddle__model_arg(ex->model, k)->name;
+      if (one->args[k].lent && shares(one, t, one->args[k].value)) return heddle__model_arg(ex->model, k)->name;
   return NULL;
 }
 
@@ -259,6 +269,11 @@ heddle_status heddle_executor_bind_input(heddle_executor *whole, uint32_t i, hed
   if (s != HEDDLE_OK) return s;
   const char *name = heddle__model_arg(ex->model, i)->name;
   if (value == NULL) return heddle__fail(err, HEDDLE_EINVAL, "input '%s': the tensor is NULL", name);
+  if (heddle__state_of_arg(ex, i) != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "input '%s' is a state value, whose memory is the executor's: write it with set_input or "
+                        "write_state",
+                        name);
   if (value->dev != NULL && ex->model->feeds[i])
     return heddle__fail_on(value->dev->name, err, HEDDLE_EINVAL,
                            "input '%s' decides shapes, and the tensor is on %s: use set_input", name, value->dev->name);
@@ -289,6 +304,11 @@ heddle_status heddle_executor_bind_output(heddle_executor *whole, uint32_t i, he
   heddle_status s = find_output(whole, HEDDLE__LANE_SET, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   heddle__result *r = &ex->results[i];
+  if (heddle__state_of_output(ex, i) != NULL)
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "output '%s' is a state value, whose memory is the executor's: read it with get_output or "
+                        "read_state",
+                        r->name);
   if (value != NULL) s = check_lent(value, "output", r->name, true, err);
   if (s == HEDDLE_OK && value != NULL) s = check_declared(ex, i, value, err);
   if (s != HEDDLE_OK) return s;
@@ -302,7 +322,12 @@ heddle_status heddle_executor_bind_output(heddle_executor *whole, uint32_t i, he
                         other);
   heddle_tensor *before = r->lent;
   r->lent = value != NULL ? heddle_tensor_retain(value) : NULL;
-  if (ex->bound != NULL && !ex->stale) s = heddle__executor_lend(ex, ex->bound, i, err);
+  bool planned = ex->bound != NULL && !ex->stale;
+  if (planned && !heddle__executor_is_home(ex, i, value)) {
+    ex->stale = true; /* another program: the output lies elsewhere */
+    planned = false;
+  }
+  if (planned) s = heddle__executor_lend(ex, ex->bound, i, err);
   if (s != HEDDLE_OK) { /* as before; the slot may have changed already, so all are lent again before the next run */
     heddle_tensor_release(r->lent);
     r->lent = before;
@@ -323,6 +348,8 @@ heddle_status heddle_executor_get_input(heddle_executor *whole, uint32_t i, hedd
   heddle_status s = find_input(whole, HEDDLE__LANE_START, i, &ex, err);
   if (s != HEDDLE_OK) return s;
   const heddle__arg *arg = &ex->args[i];
+  s = heddle__state_of_arg(ex, i) != NULL ? heddle__states_settle(ex, err) : HEDDLE_OK;
+  if (s != HEDDLE_OK) return s;
   if (arg->value != NULL) return copy_of(arg->value, out, err);
   const heddle__constant *c = ex->model->constants[i];
   if (c == NULL) return heddle__executor_say_unset(ex, i, err);
@@ -357,6 +384,9 @@ heddle_status heddle_executor_get_output(heddle_executor *whole, uint32_t i, hed
   if (s != HEDDLE_OK) return s;
   const heddle_executor *ex = o.ex;
   const char *name = ex->results[i].name;
+  const heddle__state *st = heddle__state_of_output(ex, i);
+  if (st != NULL) o.own = st->now.view;
+  else if (o.own == NULL && heddle__bound_is_resident(ex->bound, o.port->alloc)) o.own = ex->results[i].lent;
   if (dst == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor is NULL", name);
   if (o.own != NULL) {
     s = heddle_tensor_copy(dst, o.own, err);
@@ -379,6 +409,7 @@ heddle_status heddle_executor_view_output(heddle_executor *whole, uint32_t i, he
   heddle_status s = find_shown(whole, i, &o, err);
   if (s != HEDDLE_OK) return s;
   const heddle_executor *ex = o.ex;
+  if (heddle__state_of_output(ex, i) != NULL) return heddle__state_tensor(heddle__state_of_output(ex, i), out, err);
   heddle_tensor *whole_one = ex->results[i].lent != NULL ? ex->results[i].lent : o.own;
   if (whole_one != NULL) {
     *out = heddle_tensor_retain(whole_one);

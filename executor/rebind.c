@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "executor/range.h"
+#include "executor/states.h"
 #include "executor/survive.h"
 
 /* ---- wishes */
@@ -13,11 +14,15 @@
 heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err) {
   const heddle_tensor **values = heddle__alloc(ex->n_args, sizeof *values);
   bool *late = heddle__alloc(ex->n_args, sizeof *late);
-  *out = (heddle__wish){.values = values, .late = late};
-  if (values == NULL || late == NULL) {
+  const heddle_tensor **lent = heddle__alloc(ex->n_results, sizeof *lent);
+  *out = (heddle__wish){.values = values, .late = late, .lent = lent};
+  heddle_status s = values != NULL && late != NULL && lent != NULL ? heddle__states_settle(ex, err)
+                                                                   : heddle__no_memory(err, "a request");
+  if (s != HEDDLE_OK) {
     heddle__wish_free(out);
-    return heddle__no_memory(err, "a request");
+    return s;
   }
+  for (uint32_t i = 0; i < ex->n_results; i++) lent[i] = ex->results[i].lent;
   for (uint32_t i = 0; i < ex->n_args; i++) {
     values[i] = ex->args[i].value;
     late[i] = ex->args[i].late;
@@ -28,6 +33,8 @@ heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, hedd
 void heddle__wish_free(heddle__wish *wish) {
   heddle__free((void *)wish->values);
   heddle__free((void *)wish->late);
+  heddle__free((void *)wish->lent);
+  wish->lent = NULL;
   wish->values = NULL;
   wish->late = NULL;
 }
@@ -50,6 +57,12 @@ static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_ten
   const heddle__plan *plan = b->program->plan;
   uint64_t granule = heddle__bound_import_align(b, port->alloc);
   if (b->memory[port->alloc]->lender == t) return HEDDLE_OK;
+  if (t->dev != NULL && heddle__bound_is_resident(b, port->alloc)) { /* the program is one for memory of that device */
+    heddle__memory *there = NULL;
+    heddle_status lends = heddle__memory_lend(t, &there, err);
+    if (lends == HEDDLE_OK) heddle__bound_replace(b, port->alloc, there);
+    return lends;
+  }
   if (t->dev != NULL) return heddle__fail_on(t->dev->name, err, HEDDLE_EUNSUPPORTED, "it is on %s", t->dev->name);
   if (plan->spaces[plan->allocs[port->alloc].space].kind == HEDDLE_MEMORY_UNIFIED)
     return heddle__fail_on(b->memory[port->alloc]->dev->name, err, HEDDLE_EUNSUPPORTED,
@@ -87,7 +100,7 @@ static heddle_status own_slot(heddle__bound *b, heddle__port *port, heddle_error
 static heddle_status fill_lent(heddle_executor *ex, heddle__bound *b, heddle__port *port, heddle_error *err) {
   heddle_tensor *t = ex->args[port->io].value;
   heddle_error why = {0};
-  heddle_status s = t->bytes > 0 ? lend(b, port, t, &why) : HEDDLE_OK;
+  heddle_status s = t->bytes > 0 || t->dev != NULL ? lend(b, port, t, &why) : HEDDLE_OK;
   if (s == HEDDLE_OK) {
     heddle_tensor_release(port->lent);
     port->lent = NULL;
@@ -167,6 +180,11 @@ heddle__port *heddle__bound_output_port(heddle__bound *b, uint32_t output) {
   return NULL;
 }
 
+bool heddle__executor_is_home(const heddle_executor *ex, uint32_t output, const heddle_tensor *t) {
+  const heddle__order *o = ex->bound->program->order_of;
+  return (output < o->n_homes ? o->homes[output] : 0) == heddle__model_home(ex->active, t);
+}
+
 heddle_status heddle__executor_check_lent(const heddle_executor *ex, uint32_t output, heddle_dtype dtype, uint32_t ndim,
                                           const int64_t *shape, heddle_error *err) {
   const heddle_tensor *t = ex->results[output].lent;
@@ -196,7 +214,8 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   bool is_slot = m->lender == NULL && t->dev == NULL &&
                  t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
   heddle_error why = {0};
-  s = t->bytes > 0 && !is_slot ? lend(b, port, t, &why) : HEDDLE_OK; /* a view of the output itself: as it is */
+  s = (t->bytes > 0 || t->dev != NULL) && !is_slot ? lend(b, port, t, &why)
+                                                   : HEDDLE_OK; /* a view of the output itself: as it is */
   if (s == HEDDLE_OK) {
     heddle_tensor_release(port->lent);
     port->lent = NULL;
@@ -258,20 +277,59 @@ static void retarget(heddle_executor *ex, heddle__program *program) {
   atomic_store(&ex->has_outputs, false);
 }
 
-/* Binds a program, in place of what is bound; where there is no memory for the bound of a range, one for these shapes alone. */
+/* The memory that inputs and outputs of a program have already: tensors in their device's memory, and state values.
+ * *out has one per allocation, or NULL; released by drop_given. */
+static void drop_given(const heddle__program *program, heddle__memory **given) {
+  for (uint32_t i = 0; given != NULL && i < program->plan->n_allocs; i++) heddle__memory_release(given[i]);
+  heddle__free(given);
+}
+
+static heddle_status take_given(const heddle_executor *ex, const heddle__program *program, heddle__memory ***out,
+                                heddle_error *err) {
+  const heddle__plan *plan = program->plan;
+  heddle_status s = HEDDLE_OK;
+  heddle__memory **given = heddle__alloc(plan->n_allocs, sizeof *given);
+  if (given == NULL) return heddle__no_memory(err, "the memory of an executor");
+  for (uint32_t i = 0; i < plan->n_allocs && s == HEDDLE_OK; i++) {
+    const heddle__allocation *a = &plan->allocs[i];
+    if (a->kind != HEDDLE__ALLOC_INPUT && a->kind != HEDDLE__ALLOC_OUTPUT) continue;
+    const heddle__space *space = &plan->spaces[a->space];
+    const bool is_input = a->kind == HEDDLE__ALLOC_INPUT;
+    const uint32_t io = plan->instances[a->instance].io;
+    heddle_tensor *t = is_input ? ex->args[io].value : ex->results[io].lent;
+    const heddle__held *held = heddle__state_held(ex, io, is_input);
+    if (held != NULL) s = heddle__held_lend(held, plan->devices[space->device].dev, &given[i], err);
+    else if (t != NULL && !space->host_visible) s = heddle__memory_lend(t, &given[i], err);
+  }
+  if (s == HEDDLE_OK) *out = given;
+  else drop_given(program, given);
+  return s;
+}
+
+/* Binds a program in place of what is bound, with the present values; where there is no memory for the bound of a range, one
+ * for these shapes alone. */
+static heddle_status bind_with(heddle_executor *ex, heddle__program *program, heddle__bound **out, heddle_error *err) {
+  heddle__memory **given = NULL;
+  heddle_status s = take_given(ex, program, &given, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle__bound_make(program, &ex->drive.waker, given, out, err);
+  if (s == HEDDLE_ENOMEM && heddle__constants_forget(ex->active)) /* there may be enough now */
+    s = heddle__bound_make(program, &ex->drive.waker, given, out, err);
+  drop_given(program, given);
+  return s;
+}
+
 static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__program **program, heddle__bound **out,
                                heddle_error *err) {
   drop_bound(ex);
-  heddle_status s = heddle__bound_make(*program, &ex->drive.waker, out, err);
-  if (s == HEDDLE_ENOMEM && heddle__constants_forget(ex->active)) /* there may be enough now */
-    s = heddle__bound_make(*program, &ex->drive.waker, out, err);
+  heddle_status s = bind_with(ex, *program, out, err);
   if (s != HEDDLE_ENOMEM || (*program)->root == NULL) return s;
   heddle__range_refuse((*program)->root);
   heddle__program_release(*program);
   *program = NULL;
   wish->exact = true;
   s = heddle__model_program(ex->active, wish, program, err);
-  return s == HEDDLE_OK ? heddle__bound_make(*program, &ex->drive.waker, out, err) : s;
+  return s == HEDDLE_OK ? bind_with(ex, *program, out, err) : s;
 }
 
 heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
@@ -286,13 +344,13 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
     if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
     heddle__bound *b = ex->bound;
-    if (s == HEDDLE_OK && b != NULL && b->program != program && heddle__program_related(b->program, program))
-      retarget(ex, program);
-    else if (s == HEDDLE_OK && (b == NULL || b->program != program)) s = bind_anew(ex, &wish, &program, &b, err);
+    if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
+    if (s == HEDDLE_OK && b != NULL && b->program == program) s = heddle__states_turn(ex, b, err);
+    else if (s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program)) retarget(ex, program);
+    else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
     heddle__program_release(program);
     heddle__wish_free(&wish);
-    if (s != HEDDLE_OK) return s;
-    s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
+    if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
     if (s == HEDDLE_OK) s = heddle__executor_lend(ex, b, HEDDLE__NONE, err);
     if (s != HEDDLE_OK) {
       if (b != ex->bound) heddle__bound_free(b, true);
@@ -300,6 +358,7 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     }
     put_bound(ex, b);
     ex->stale = false;
+    if (ex->states != NULL) ex->states->turned = ex->states->grown = false;
   }
   if (ex->bound->stale) s = heddle__bound_refresh(ex->bound, err);
   ex->unset = heddle__executor_unset(ex, ex->bound);

@@ -86,6 +86,13 @@ void heddle__plan_constant(heddle__plan_input *in, const heddle__constant *c) {
   if (c->ndim > 0) memcpy(in->known.shape, c->shape, c->ndim * sizeof *c->shape);
 }
 
+uint32_t heddle__model_home(const heddle_model *m, const heddle_tensor *t) {
+  if (t == NULL || t->dev == NULL) return 0;
+  for (uint32_t i = 0; i < m->n_devices; i++)
+    if (m->devices[i] == t->dev && !heddle__device_inline(t->dev)) return i + 1;
+  return 0;
+}
+
 static heddle_status take_input(heddle_model *m, const heddle__wish *wish, heddle__order *o, uint32_t i,
                                 heddle_error *err) {
   heddle__plan_input *in = &o->inputs[i];
@@ -101,6 +108,7 @@ static heddle_status take_input(heddle_model *m, const heddle__wish *wish, heddl
     heddle_status s = heddle__model_fits(m, i, t->dtype, t->ndim, t->shape, err);
     if (s != HEDDLE_OK) return s;
     take_tensor(in, t);
+    if (wish->target == NULL && heddle__model_tie(m, i) == NULL) in->home = heddle__model_home(m, t);
     if (!m->feeds[i]) return HEDDLE_OK;
     o->copies[i] = t->bytes <= SIZE_MAX ? heddle__alloc_aligned((size_t)t->bytes, 64) : NULL;
     if (o->copies[i] == NULL) return heddle__no_memory(err, "the value of an input");
@@ -135,6 +143,17 @@ static heddle_status check_symbols(const heddle_model *m, const heddle__order *o
       }
     }
   }
+  return HEDDLE_OK;
+}
+
+/* Outputs that are bound to memory of a device. The plan chooses where those of state values lie. */
+static heddle_status take_homes(const heddle_model *m, const heddle__wish *wish, heddle__order *o, heddle_error *err) {
+  if (wish->target != NULL || wish->lent == NULL) return HEDDLE_OK;
+  o->n_homes = m->graph->n_heads + m->n_keep;
+  o->homes = heddle__alloc(o->n_homes, sizeof *o->homes);
+  if (o->homes == NULL) return heddle__no_memory(err, "a request");
+  for (uint32_t i = 0; i < o->n_homes; i++)
+    if (heddle__model_tied_output(m, i) == NULL) o->homes[i] = heddle__model_home(m, wish->lent[i]);
   return HEDDLE_OK;
 }
 
@@ -187,9 +206,15 @@ static void write_key(writer *w, const heddle__order *o, const heddle__wish *wis
     put(w, &in->known.dtype, sizeof in->known.dtype);
     put(w, &in->known.ndim, sizeof in->known.ndim);
     put(w, in->known.shape, in->known.ndim * sizeof in->known.shape[0]);
+    put(w, &in->home, sizeof in->home);
     unsigned char valued = in->known.data != NULL;
     put(w, &valued, 1);
     if (valued) put(w, in->known.data, (size_t)in->known.bytes);
+  }
+  for (uint32_t i = 0; i < o->n_homes; i++) { /* most keys have none, and are as if nothing was bound */
+    if (o->homes[i] == 0) continue;
+    put(w, &i, sizeof i);
+    put(w, &o->homes[i], sizeof o->homes[i]);
   }
 }
 
@@ -257,6 +282,7 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
   heddle_status s = o->inputs != NULL && o->copies != NULL ? HEDDLE_OK : heddle__no_memory(err, "a request");
   for (uint32_t i = 0; i < o->n_args && s == HEDDLE_OK; i++) s = take_input(m, wish, o, i, err);
   if (s == HEDDLE_OK) s = check_symbols(m, o, err);
+  if (s == HEDDLE_OK) s = take_homes(m, wish, o, err);
   if (s == HEDDLE_OK) s = make_key(o, wish, err);
   if (s != HEDDLE_OK) {
     heddle__order_free(o);
@@ -269,6 +295,9 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .rules = m->rules,
                              .inputs = o->inputs,
                              .keep = m->keep,
+                             .homes = o->homes,
+                             .ties = m->ties,
+                             .n_ties = wish->target != NULL ? 0 : m->n_ties,
                              .library = m->library,
                              .foreigns = m->foreigns,
                              .limits = m->limits,
@@ -299,6 +328,7 @@ void heddle__order_free(heddle__order *o) {
   for (uint32_t i = 0; o->copies != NULL && i < o->n_args; i++) heddle__free(o->copies[i]);
   heddle__free(o->copies);
   heddle__free(o->inputs);
+  heddle__free(o->homes);
   heddle__free(o->key);
   heddle__free(o->class_key);
   heddle__free(o);

@@ -12,7 +12,7 @@ heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t t
   const heddle__value *v = &plan->values[value];
   bool shared = route == HEDDLE__ROUTE_SHARED;
   uint32_t owner = plan->spaces[plan->instances[src->instance].space].device;
-  uint32_t from = v->kind == HEDDLE__VALUE_COMPUTED ? plan->regions[v->region].device : HEDDLE__NONE;
+  uint32_t from = v->kind == HEDDLE__VALUE_COMPUTED ? plan->regions[v->region].device : c->home_of[value];
   /* Where it is copied from: of a direct route a page of another device than the one that made the value, where that
    * device's own pages cannot be fetched from. */
   bool from_owner = route == HEDDLE__ROUTE_DIRECT && from != HEDDLE__NONE && to != HEDDLE__NONE && owner != to &&
@@ -59,6 +59,8 @@ static heddle_status bring_in(heddle__copier *c, uint32_t value, uint32_t device
   if (constant) {
     uint32_t where = device != HEDDLE__NONE ? device : host != HEDDLE__NONE ? host : 0;
     s = heddle__space_get(c, where, HEDDLE_MEMORY_DEVICE, true, &space, err);
+  } else if (c->home_of[value] != HEDDLE__NONE) {
+    s = heddle__space_get(c, c->home_of[value], HEDDLE_MEMORY_DEVICE, true, &space, err);
   } else {
     s = heddle__host_space(c, value, host, &space, err);
   }
@@ -133,6 +135,7 @@ static bool host_has_it_first(const heddle__copier *c, uint32_t value, uint32_t 
   const heddle__plan *plan = c->plan;
   const heddle__value *v = &plan->values[value];
   if (v->kind == HEDDLE__VALUE_COMPUTED && !plan->devices[plan->regions[v->region].device].is_inline) return false;
+  if (c->home_of[value] != HEDDLE__NONE && !plan->devices[c->home_of[value]].is_inline) return false;
   const heddle__holder *h = find_host(c, value, device);
   return h != NULL && heddle__space_host_side(plan, plan->instances[h->instance].space, device);
 }

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/parts.h"
 #include "executor/explain.h"
+#include "executor/states.h"
 #include "executor/optimize.h"
 #include "graph/declared.h"
 #include "graph/infer.h"
@@ -66,6 +67,7 @@ static const heddle__work staged_work = {ctl_drive, ctl_drain, say_stages, no_pr
 static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error *err) {
   uint32_t unset = HEDDLE__NONE;
   heddle_status s = heddle__executor_check(ex, err);
+  if (s == HEDDLE_OK) s = heddle__states_settle(ex, err);
   if (s != HEDDLE_OK) return s;
   s = ctl_check(ex->staged, &unset, err);
   if (s != HEDDLE_OK) return s;
@@ -89,6 +91,12 @@ static heddle_status take_outputs(heddle_executor *ex, heddle_error *err) {
     s = heddle_tensor_copy(ex->results[i].lent, ctl_result(ex->staged, i), err);
     if (s != HEDDLE_OK) heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
   }
+  for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) {
+    heddle__state *st = heddle__state_of_output(ex, i);
+    if (st != NULL) s = heddle__state_take(ex, st, ctl_result(ex->staged, i), err);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
+  }
+  if (s == HEDDLE_OK && ex->states != NULL) heddle__states_advance(ex);
   atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
   atomic_store_explicit(&ex->has_outputs, s == HEDDLE_OK, memory_order_relaxed);
   return s;

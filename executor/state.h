@@ -6,18 +6,22 @@
 #include "executor/drive.h"
 #include "executor/profile.h"
 
+typedef struct heddle__states heddle__states;
+
 /* An input as the caller left it. */
 typedef struct heddle__arg {
   heddle_tensor *value; /* NULL: never set, or the model's constant. Its memory is a slot's, a copy, or the caller's */
   bool lent;            /* value is the caller's memory, or another executor's: to be used itself */
   bool late;            /* a constant of the model that this executor sets */
   bool is_param;        /* came with load_params or share_params */
+  uint32_t state;       /* 1 + its number among the state values; 0: it is none */
   int64_t shape[HEDDLE__MAX_NDIM]; /* what input_info points to */
 } heddle__arg;
 
 typedef struct heddle__result {
   char *name;
   heddle_tensor *lent; /* what bind_output gave, or NULL */
+  uint32_t state;      /* as of heddle__arg */
   int64_t shape[HEDDLE__MAX_NDIM];
 } heddle__result;
 
@@ -38,6 +42,7 @@ struct heddle_executor {
   bool copies_in;                /* some input's lent memory is copied before each run */
   bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
   uint32_t unset;                /* an input that the program needs and that is not set; HEDDLE__NONE: none */
+  heddle__states *states;        /* states.h: outputs that are inputs of the next run; NULL: there is none */
   struct heddle__staged *staged; /* stages.c's: of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */
@@ -69,6 +74,8 @@ heddle_status heddle__executor_lend(heddle_executor *ex, heddle__bound *b, uint3
 /* HEDDLE_EINVAL where the tensor that is bound to an output is of another form than what comes out. */
 heddle_status heddle__executor_check_lent(const heddle_executor *ex, uint32_t output, heddle_dtype dtype, uint32_t ndim,
                                           const int64_t *shape, heddle_error *err);
+/* Whether the bound program has the output where the tensor (NULL: none) would have it. */
+bool heddle__executor_is_home(const heddle_executor *ex, uint32_t output, const heddle_tensor *t);
 /* Lent inputs that are not used in place, before a run. */
 heddle_status heddle__executor_copy_in(heddle_executor *ex, heddle__bound *b, heddle_error *err);
 

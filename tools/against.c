@@ -56,8 +56,8 @@ static void find_package(void) {
 
 static bool has_others(const options *o) {
   const bool texts = o->params != NULL || o->lib != NULL || o->model_name != NULL || o->func != NULL ||
-                     o->timer != NULL || o->memory != NULL || o->on_failure != NULL || o->a != NULL ||
-                     o->output_dir != NULL;
+                     o->timer != NULL || o->memory != NULL || o->on_failure != NULL || o->state != NULL ||
+                     o->a != NULL || o->output_dir != NULL;
   const bool lists = o->place_a.count > 0 || o->place_b.count > 0 || o->settings_a.count > 0 || o->settings_b.count > 0;
   return texts || lists || o->end_to_end || o->in_flight > 1 || o->timeout > 0 || o->min_repeat_ms > 0 || o->all ||
          o->ignore_annotations;

@@ -25,6 +25,7 @@ static const option known[] = {
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
     OPTION_ON_FAILURE,
+    OPTION_STATE,
     OPTION_PRECISION,
     OPTION_INPUT,
     OPTION_DIM,
@@ -370,8 +371,9 @@ static int wrong_words(const options *o, bool is_call) {
   if (by_device && o->in_flight > 1) why = "a stream of runs is timed by the host's clock; leave out --timer device";
   if (is_call && o->in_flight > 1) why = "--in-flight is about runs of a model; leave it out with --func";
   if (is_call && (o->params != NULL || o->model_name != NULL || o->place.count > 0 || o->timeout > 0 ||
-                  o->memory != NULL || o->on_failure != NULL))
-    why = "--params, --model, --place, --memory, --on-failure and --timeout are about runs of a model; leave them out "
+                  o->memory != NULL || o->on_failure != NULL || o->state != NULL))
+    why = "--params, --model, --place, --memory, --on-failure, --state and --timeout are about runs of a model; leave "
+          "them out "
           "with --func";
   if (why == NULL) return DONE;
   print_error("heddle bench: %s\n", why);

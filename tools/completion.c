@@ -108,6 +108,7 @@ static const struct fixed {
   const char *name, *words;
 } fixed[] = {{"on-failure", "error retry retry: failover"},
              {"run.on_failure", "error retry retry: failover"},
+             {"state", "auto off"},
              {"precision", "strict fast"},
              {"format", "text tap junit"},
              {"timer", "host device"},

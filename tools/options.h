@@ -38,6 +38,7 @@ typedef struct options {
   const char *memory;
   const char *unsupported, *expected, *format, *store, *junit, *report;
   const char *on_failure;
+  const char *state, *load_state, *save_state;
   const char *a, *b; /* devices of the two sides of compare */
   const char *against;
   const char *trust, *key, *sign, *encrypt;
@@ -145,6 +146,11 @@ extern const command devices_command, info_command, plan_command, run_command, b
   { \
     "on-failure", OPTION_TEXT, "WORD", offsetof(options, on_failure), \
         "what becomes of a run that a device failed: error, retry, retry:N or failover" \
+  }
+#define OPTION_STATE \
+  { \
+    "state", OPTION_TEXT, "RULES", offsetof(options, state), \
+        "outputs that are inputs of the next run, such as past*:present*; auto: by the names that exporters use" \
   }
 #define OPTION_PRECISION \
   { \

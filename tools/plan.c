@@ -20,6 +20,7 @@ static const option known[] = {
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
     OPTION_ON_FAILURE,
+    OPTION_STATE,
     OPTION_PRECISION,
     OPTION_PARAMS,
     OPTION_LIB,

@@ -22,11 +22,15 @@ static const option known[] = {
     OPTION_OPTIMIZE,
     OPTION_MEMORY,
     OPTION_ON_FAILURE,
+    OPTION_STATE,
     OPTION_PRECISION,
     OPTION_INPUT,
     OPTION_DIM,
     {"random", OPTION_FLAG, NULL, offsetof(options, random),
      "makes up inputs that are not given; always the same ones"},
+    {"load-state", OPTION_TEXT, "FILE", offsetof(options, load_state),
+     "reads the state values from FILE before the run"},
+    {"save-state", OPTION_TEXT, "FILE", offsetof(options, save_state), "writes the state values to FILE after the run"},
     {"output-dir", OPTION_TEXT, "DIR", offsetof(options, output_dir), "writes output_0.npy, output_1.npy, ... there"},
     OPTION_IN_FLIGHT("runs N times at once with the same inputs, and checks that all give the same bits"),
     OPTION_PROGRAMS,
@@ -236,15 +240,25 @@ static void say_survived(const session *s) {
   print("survived: %" PRIu64 " tries as it was, %" PRIu64 " new plans\n", stats.retries, stats.failovers);
 }
 
+typedef heddle_status (*state_call)(heddle_executor *ex, const char *path, heddle_error *err);
+
+static int with_state(const session *s, const char *path, state_call call) {
+  heddle_error err = {0};
+  if (path == NULL || call(s->ex, path, &err) == HEDDLE_OK) return DONE;
+  return fail("run", &err);
+}
+
 static int run_it(session *s) {
   const options *o = s->o;
   int status = session_executor(s, o->random);
+  if (status == DONE) status = with_state(s, o->load_state, heddle_executor_load_state);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_input_count(s->ex); i++) {
     heddle_io_info info = {.struct_size = sizeof info};
     if (session_is_random(s, i) && heddle_executor_input_info(s->ex, i, &info, NULL) == HEDDLE_OK)
       print("input %s is made up\n", info.name);
   }
   if (status == DONE) status = run_once(s);
+  if (status == DONE) status = with_state(s, o->save_state, heddle_executor_save_state);
   if (status == DONE) say_survived(s);
   if (status == DONE && o->in_flight > 1) print("%" PRIu64 " runs in flight gave the same bits\n", o->in_flight);
   for (uint32_t i = 0; status == DONE && i < heddle_executor_output_count(s->ex); i++) status = print_output(s, i);

@@ -204,6 +204,7 @@ int session_model(session *s, const char *command, const options *o) {
   mo.optimize = o->optimize;
   mo.memory = o->memory;
   mo.on_failure = o->on_failure;
+  mo.state = o->state;
   mo.model_name = o->model_name;
   mo.dims = o->dims.data;
   mo.n_dims = o->dims.count;

@@ -132,7 +132,7 @@ func (c *Call) bindAll(words *C.heddle_error) error {
 		if err != nil {
 			return err
 		}
-		if out.isFixed() {
+		if out.isFixed() && !c.isState(out.name) {
 			if err := out.allocate(); err != nil {
 				return err
 			}
@@ -178,6 +178,10 @@ func (c *Call) Close() {
 // What goes back to the pool: nil where the executor is not to be used again.
 func (c *Call) reusable() *Call {
 	if c.left || !c.deviceOK {
+		c.Close()
+		return nil
+	}
+	if C.heddle_executor_state_count(c.e.ex) > 0 && C.heddle_executor_reset_state(c.e.ex, C.HEDDLE_STATE_ALL, nil) != C.HEDDLE_OK {
 		c.Close()
 		return nil
 	}

@@ -16,14 +16,14 @@ import (
 type Option func(*options)
 
 type options struct {
-	runtime                                            *Runtime
-	library                                            *Module
-	params, devices, optimize, memory, onFailure, name string
-	libraryFile, trust, key                            string
-	place, keep, dims                                  []string
-	flags                                              C.uint32_t
-	streams, programs, pool                            int
-	upload, plan                                       time.Duration
+	runtime                                                   *Runtime
+	library                                                   *Module
+	params, devices, optimize, memory, onFailure, name, state string
+	libraryFile, trust, key                                   string
+	place, keep, dims                                         []string
+	flags                                                     C.uint32_t
+	streams, programs, pool                                   int
+	upload, plan                                              time.Duration
 }
 
 // WithDevices says on which devices, in order of preference: "vulkan:0,cuda?,cpu". '?' marks what may be missing.
@@ -64,6 +64,10 @@ func WithMemory(limits string) Option { return func(o *options) { o.memory = lim
 
 // WithOnFailure says what becomes of a run that a device failed: "error", "retry", "retry:N" or "failover".
 func WithOnFailure(what string) Option { return func(o *options) { o.onFailure = what } }
+
+// WithState says which outputs are inputs of the next run and stay on their device: "past*:present*", or "auto", by the
+// names that exporters use. The state is a Call's; runs of the model's pool begin with none.
+func WithState(rules string) Option { return func(o *options) { o.state = rules } }
 
 // WithTrust names a trust file: every file that is loaded must be signed by one of its keys, else ErrDenied.
 func WithTrust(path string) Option { return func(o *options) { o.trust = path } }
@@ -147,6 +151,7 @@ func (o *options) c(texts *cstrings) (*C.heddle_model_options, *C.heddle_module,
 	out.memory, out.on_failure = texts.optional(o.memory), texts.optional(o.onFailure)
 	out.upload_timeout_ns = C.uint64_t(o.upload)
 	out.plan_timeout_ns = C.uint64_t(o.plan)
+	out.state = texts.optional(o.state)
 	out.trust, out.key = texts.optional(o.trust), texts.optional(o.key)
 	file := texts.optional(o.libraryFile)
 	if texts.err != nil {

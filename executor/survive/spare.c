@@ -95,7 +95,8 @@ static heddle_status make(scene *c, const want *w, heddle_model **out) {
                                           .upload_timeout_ns = root->upload_timeout_ns,
                                           .optimize = root->wish,
                                           .memory = limits != NULL ? limits : "off",
-                                          .on_failure = root->on_failure};
+                                          .on_failure = root->on_failure,
+                                          .state = root->state};
     s = heddle_model_create(root->ctx, root->graph, root->params, &options, out, c->words);
   } else {
     snprintf(c->words->text, sizeof c->words->text, "out of memory");

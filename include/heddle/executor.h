@@ -36,7 +36,8 @@ HEDDLE_API heddle_executor *heddle_executor_retain(heddle_executor *ex);
 HEDDLE_API void heddle_executor_release(heddle_executor *ex);
 
 /* Describes an input or an output. Inputs are all null nodes of the graph, parameters included, in order. is_param is 1
- * if the bytes are a constant of the model or came from load_params or share_params. The shape of an input is the one
+ * if the bytes are a constant of the model, came from load_params or share_params, or are a state value (state.h): the
+ * input need not be set. The shape of an input is the one
  * set last, else the file's. name and shape are borrowed until the executor is used again. */
 typedef struct heddle_io_info {
   size_t struct_size;
@@ -76,9 +77,11 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
 
 /* Binds the tensor's own memory, without a copy, from the next run on. The executor holds a reference to the tensor
  * until the binding is replaced. dtype, shape, row-major strides and the alignment of a host address are checked;
- * HEDDLE_EINVAL reports which check failed. The executor's own buffers of inputs and outputs are in host memory. A
- * tensor in device memory, or one that cannot replace such a buffer, is copied by each run; device memory cannot be
- * bound to an input that decides shapes.
+ * HEDDLE_EINVAL reports which check failed. The executor's own buffers of inputs and outputs are in host memory.
+ * A tensor in memory of a device that the model may use is used there: nodes on that device read and write it, and only
+ * other devices and the host get copies. Another device's tensor, or one that cannot replace a buffer, is copied by each
+ * run. Device memory cannot be bound to an input that decides shapes. An output that is bound to device memory may be
+ * bound to an input of another executor, which is run after the first run has ended.
  * Bindings that overlap each other are refused if one of them is written. Binding NULL to an output returns it to the
  * executor's own memory. A run may keep values between nodes in an output's memory until it writes the output.
  * With N runs in flight, an input's binding applies to all later runs. An output's binding applies to the next run and

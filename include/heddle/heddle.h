@@ -10,6 +10,7 @@
 #include "heddle/module.h"
 #include "heddle/pack.h"
 #include "heddle/sign.h"
+#include "heddle/state.h"
 #include "heddle/status.h"
 #include "heddle/tensor.h"
 #include "heddle/text.h"

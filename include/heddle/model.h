@@ -56,7 +56,10 @@ typedef struct heddle_model_options {
   const char *trust;        /* a trust file (docs/signing.md): every file that heddle_model_load reads must be signed by
                                one of its keys, else HEDDLE_EDENIED; the library above must have been too. NULL: the
                                setting trust (HEDDLE_TRUST), else files need no signature */
-  const char *key; /* the file of the key of encrypted files; NULL: as heddle_key_callback (sign.h) describes */
+  const char *key;   /* the file of the key of encrypted files; NULL: as heddle_key_callback (sign.h) describes */
+  const char *state; /* outputs that are inputs of the next run (state.h, docs/state.md): rules "INPUT:OUTPUT" or
+                        "INPUT=OUTPUT" separated by ',', where '*' stands for the same text on both sides; "auto": by
+                        the names that exporters use; "off"; NULL: as the graph's file specifies, else none */
 } heddle_model_options;
 
 /* Creates a model: checks the graph, uses the params' tensors as constants, and resolves devices and rules. Tensors

@@ -328,6 +328,52 @@ CASE(an_output_outlives_its_model) {
   m->deleter(m);
 }
 
+CASE(a_state_value_stays) {
+  static const char *const sums = R"({"heddle": {"version": 1, "opset": 17}, "nodes": [
+    {"op": "null", "name": "x", "inputs": []}, {"op": "null", "name": "s", "inputs": []},
+    {"op": "Add", "name": "total", "inputs": [[0, 0, 0], [1, 0, 0]]}],
+    "arg_nodes": [0, 1], "heads": [[2, 0, 0]], "node_row_ptr": [0, 1, 2, 3],
+    "attrs": {"dltype": ["list_str", ["float32", "float32", null]], "shape": ["list_shape", [[2], [2], null]]}})";
+  heddle::ModelOptions options;
+  options.devices = "sim:0,cpu";
+  options.state = "s:total";
+  const Model model = Model::create(context(), heddle::Graph::parse(sums, "sums.json"), {}, options);
+  const Executor ex(model), other(model);
+  const auto add = [](const Executor &to, float x) {
+    to.set_input("x", Tensor::copy(std::vector<float>{0, x}, {2}));
+    to.run();
+    return to.read_state("total").view<float>()[1];
+  };
+  EQUAL(ex.state_count(), 1u);
+  EQUAL(ex.state_index("s"), 0);
+  EQUAL(ex.state_index("x"), -1);
+  EQUAL(add(ex, 1), 1.0f);
+  EQUAL(add(ex, 2), 3.0f);
+  EQUAL(std::string(ex.state_info(0).input), "s");
+  EQUAL(ex.state_info("total").bytes, 8u);
+  ex.fork_state(other);
+  EQUAL(add(other, 4), 7.0f);
+  EQUAL(add(ex, 1), 4.0f);
+  const std::string path = "cpp_state_file";
+  ex.save_state(path);
+  ex.reset_state();
+  EQUAL(add(ex, 1), 1.0f);
+  ex.load_state(path);
+  std::remove(path.c_str());
+  EQUAL(add(ex, 1), 5.0f);
+  ex.write_state(0, other.read_state(0));
+  EQUAL(add(ex, 1), 8.0f);
+  ex.reset_state("s");
+  EQUAL(add(ex, 2), 2.0f);
+  EQUAL(ex.try_truncate_state(1).error().status(), HEDDLE_EINVAL);
+  EQUAL(ex.try_truncate_state(1, "s").error().status(), HEDDLE_EINVAL);
+  EQUAL(ex.try_read_state("x").error().status(), HEDDLE_ENOTFOUND);
+  EQUAL(ex.try_reset_state(7).error().status(), HEDDLE_ENOTFOUND);
+  EQUAL(ex.try_reset_state(-1).error().status(), HEDDLE_ENOTFOUND);
+  EQUAL(ex.try_write_state(0, Tensor()).error().status(), HEDDLE_EINVAL);
+  EQUAL(ex.try_load_state("no/such/file").error().status(), HEDDLE_EIO);
+}
+
 CASE(moved_from_models_and_executors) {
   Model model = made(context()), taken = std::move(model);
   CHECK(!model && taken && model.devices().empty() && !model.graph() && !model.library());

@@ -262,11 +262,16 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
              precision: str | None, memory: Any, on_failure: str | None, pool: int | None, in_flight: int,
              max_streams: int, max_programs: int, upload_timeout: float | None,
              plan_timeout: float | None, capture: bool, annotations: bool, reuse: bool, slots: bool,
-             trust: Any, key: Any) -> dict[str, Any]:
+             trust: Any, key: Any, state: str | Mapping[str, str] | Sequence[str] | None) -> dict[str, Any]:
     if precision not in _PRECISION:
         raise ValueError(f"precision is 'fast' or 'strict', not {precision!r}")
     if pool is not None and pool < 1:
         raise ValueError("a pool has an executor at least")
+    rules = ",".join(_rules(state)) or None
+    if rules not in (None, "off"):
+        if pool not in (None, 1):
+            raise ValueError("the calls of a model with state values share one executor: pool is 1")
+        pool = 1
     if isinstance(optimize, bool):
         optimize = "on" if optimize else "off"
     elif optimize is not None and not isinstance(optimize, str):
@@ -280,6 +285,7 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
         "max_streams": max_streams, "max_programs": max_programs,
         "upload_timeout_ns": _nanoseconds(upload_timeout), "plan_timeout_ns": _nanoseconds(plan_timeout),
         "trust": None if trust is None else os.fspath(trust), "key": None if key is None else os.fspath(key),
+        "state": rules,
     }
 
 
@@ -304,7 +310,8 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
          in_flight: int = 1, max_streams: int = 0, max_programs: int = 0, upload_timeout: float | None = None,
          plan_timeout: float | None = None, capture: bool = True, annotations: bool = True, reuse: bool = True, slots: bool = False,
          folder: str | os.PathLike[str] | None = None, trust: str | os.PathLike[str] | None = None,
-         key: str | os.PathLike[str] | None = None, context: _core.Context | None = None) -> Model:
+         key: str | os.PathLike[str] | None = None, state: str | Mapping[str, str] | Sequence[str] | None = None,
+         context: _core.Context | None = None) -> Model:
     """Loads a model: an .onnx file, a graph's .json, or a TVM library that holds all of a model. Plans nothing yet.
 
     path            or the model itself: an ONNX model or a graph's JSON as bytes, bytearray or memoryview, or an
@@ -331,6 +338,9 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
                     ignored; each value has memory of its own. slots True: a buffer for each value instead of an arena
     trust, key      a trust file, by whose keys every file must be signed (DeniedError), and the file of the key of encrypted
                     files; None: as settings say (heddle.signing)
+    state           outputs that are inputs of the next run and stay on their device (docs/state.md): "past*:present*",
+                    {"past_key_values.*": "present.*"}, or "auto": by the names that exporters use. Calls then share one
+                    executor
     context         whose settings, plugins and devices; None: the process's
 
     Blocks while files are read and drivers are loaded, without the GIL; devices are opened by the first call. FileError,
@@ -340,7 +350,8 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
     if isinstance(params, (bytes, bytearray)):
         raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
-                       max_streams, max_programs, upload_timeout, plan_timeout, capture, annotations, reuse, slots, trust, key)
+                       max_streams, max_programs, upload_timeout, plan_timeout, capture, annotations, reuse, slots, trust, key,
+                       state)
     memory_of = _in_memory(path)
     if memory_of is not None:
         if params is not None:
@@ -366,5 +377,5 @@ _DEFAULTS: dict[str, Any] = {
     "devices": None, "library": None, "name": None, "place": None, "keep": (), "dims": None, "optimize": None,
     "precision": None, "memory": None, "on_failure": None, "pool": None, "in_flight": 1, "max_streams": 0,
     "max_programs": 0, "upload_timeout": None, "plan_timeout": None, "capture": True, "annotations": True,
-    "reuse": True, "slots": False, "trust": None, "key": None,
+    "reuse": True, "slots": False, "trust": None, "key": None, "state": None,
 }

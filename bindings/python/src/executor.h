@@ -38,4 +38,15 @@ PyObject *heddle_py_executor_view_output(PyObject *self, PyObject *args, PyObjec
 PyObject *heddle_py_executor_load_params(PyObject *self, PyObject *blob);
 PyObject *heddle_py_executor_share_params(PyObject *self, PyObject *args);
 
+/* ---- executor_state.c: methods */
+
+PyObject *heddle_py_executor_state_info(PyObject *self, PyObject *none);
+PyObject *heddle_py_executor_reset_state(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *heddle_py_executor_read_state(PyObject *self, PyObject *key);
+PyObject *heddle_py_executor_write_state(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *heddle_py_executor_truncate_state(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *heddle_py_executor_save_state(PyObject *self, PyObject *path);
+PyObject *heddle_py_executor_load_state(PyObject *self, PyObject *path);
+PyObject *heddle_py_executor_fork_state(PyObject *self, PyObject *to);
+
 #endif

@@ -58,20 +58,28 @@ static int path_of(PyObject *object, const char **out, PyObject **keep) {
 }
 
 static int parse(heddle_py_options *o, PyObject *args, PyObject *kwargs) {
-  static char *names[] = {
-      "context",  "path",  "graph",  "params",      "library",      "model_name",      "devices",
-      "place",    "keep",  "flags",  "max_streams", "max_programs", "in_flight",       "upload_timeout_ns",
-      "optimize", "dims",  "memory", "on_failure",  "pool",         "plan_timeout_ns", "bytes",
-      "folder",   "trust", "key",    NULL};
+  static char *names[] = {"context",     "path",
+                          "graph",       "params",
+                          "library",     "model_name",
+                          "devices",     "place",
+                          "keep",        "flags",
+                          "max_streams", "max_programs",
+                          "in_flight",   "upload_timeout_ns",
+                          "optimize",    "dims",
+                          "memory",      "on_failure",
+                          "pool",        "plan_timeout_ns",
+                          "bytes",       "folder",
+                          "trust",       "key",
+                          "state",       NULL};
   PyObject *bytes = NULL, *folder = NULL;
   PyObject *path = NULL, *graph = NULL, *params = NULL, *library = NULL, *place = NULL, *keep = NULL, *dims = NULL;
   unsigned long long upload_ns = 0, plan_ns = 0;
   unsigned int flags = 0, streams = 0, programs = 0, in_flight = 0;
   heddle_model_options *m = &o->model;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzIKOOzz:Model", names, &o->context, &path, &graph,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzIKOOzzz:Model", names, &o->context, &path, &graph,
                                    &params, &library, &m->model_name, &m->devices, &place, &keep, &flags, &streams,
                                    &programs, &in_flight, &upload_ns, &m->optimize, &dims, &m->memory, &m->on_failure,
-                                   &o->pool, &plan_ns, &bytes, &folder, &m->trust, &m->key))
+                                   &o->pool, &plan_ns, &bytes, &folder, &m->trust, &m->key, &m->state))
     return -1;
   m->flags = flags;
   m->max_streams = streams;

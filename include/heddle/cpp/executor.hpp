@@ -9,6 +9,7 @@
 
 #include "heddle/cpp/model.hpp"
 #include "heddle/executor.h"
+#include "heddle/state.h"
 
 namespace heddle {
 
@@ -162,6 +163,68 @@ public:
     });
   }
 
+  // ---- state values: outputs that are inputs of the next run (heddle/state.h). A Port is a number, or the name of the
+  // input or the output.
+
+  std::uint32_t state_count() const noexcept {
+    return raw_ != nullptr ? heddle_executor_state_count(raw_) : 0;
+  }
+  std::int32_t state_index(const std::string &name) const noexcept { // -1: none
+    return raw_ != nullptr ? heddle_executor_state_index(raw_, name.c_str()) : -1;
+  }
+  // Strings and shape in the info are borrowed until the executor is used again.
+  Result<heddle_state_info> try_state_info(const Port &port) const {
+    heddle_state_info out = detail::sized<heddle_state_info>();
+    Status s = state_at(port, [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_state_info(ex, i, &out, err);
+    });
+    if (!s) return s.error();
+    return out;
+  }
+  // Without a port: of all state values.
+  Status try_reset_state() const {
+    return with(
+        [](heddle_executor *ex, heddle_error *err) { return heddle_executor_reset_state(ex, HEDDLE_STATE_ALL, err); });
+  }
+  Status try_reset_state(const Port &port) const {
+    return state_at(port, heddle_executor_reset_state);
+  }
+  Result<Tensor> try_read_state(const Port &port) const {
+    heddle_tensor *out = nullptr;
+    Status s = state_at(port, [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_read_state(ex, i, &out, err);
+    });
+    if (!s) return s.error();
+    return Tensor::adopt(out);
+  }
+  Status try_write_state(const Port &port, const Tensor &value) const {
+    if (!value) return no_tensor("write_state");
+    return state_at(port, [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_write_state(ex, i, value.get(), err);
+    });
+  }
+  Status try_truncate_state(std::int64_t length) const {
+    return with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_truncate_state(ex, HEDDLE_STATE_ALL, length, err);
+    });
+  }
+  Status try_truncate_state(std::int64_t length, const Port &port) const {
+    return state_at(port, [&](heddle_executor *ex, std::uint32_t i, heddle_error *err) {
+      return heddle_executor_truncate_state(ex, i, length, err);
+    });
+  }
+  Status try_save_state(const std::string &path) const {
+    return with(
+        [&](heddle_executor *ex, heddle_error *err) { return heddle_executor_save_state(ex, path.c_str(), err); });
+  }
+  Status try_load_state(const std::string &path) const {
+    return with(
+        [&](heddle_executor *ex, heddle_error *err) { return heddle_executor_load_state(ex, path.c_str(), err); });
+  }
+  Status try_fork_state(const Executor &to) const {
+    return with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_fork_state(ex, to.raw_, err); });
+  }
+
   // ---- runs
 
   // Runs once and waits. HEDDLE_ETIMEOUT leaves the run pending: wait again, or cancel.
@@ -257,6 +320,36 @@ public:
   void share_params(const Executor &other, const Params &names) const {
     try_share_params(other, names).value();
   }
+  heddle_state_info state_info(const Port &port) const {
+    return try_state_info(port).value();
+  }
+  void reset_state() const {
+    try_reset_state().value();
+  }
+  void reset_state(const Port &port) const {
+    try_reset_state(port).value();
+  }
+  Tensor read_state(const Port &port) const {
+    return try_read_state(port).value();
+  }
+  void write_state(const Port &port, const Tensor &value) const {
+    try_write_state(port, value).value();
+  }
+  void truncate_state(std::int64_t length) const {
+    try_truncate_state(length).value();
+  }
+  void truncate_state(std::int64_t length, const Port &port) const {
+    try_truncate_state(length, port).value();
+  }
+  void save_state(const std::string &path) const {
+    try_save_state(path).value();
+  }
+  void load_state(const std::string &path) const {
+    try_load_state(path).value();
+  }
+  void fork_state(const Executor &to) const {
+    try_fork_state(to).value();
+  }
   void run(Timeout timeout = {}) const {
     try_run(timeout).value();
   }
@@ -318,6 +411,19 @@ private:
       const std::int32_t found = side.index(raw_, port.name());
       if (found < 0) return no_port(port, side);
       i = static_cast<std::uint32_t>(found);
+    }
+    return with([&](heddle_executor *ex, heddle_error *err) { return call(ex, i, err); });
+  }
+
+  template <class Call> Status state_at(const Port &port, Call &&call) const {
+    if (raw_ == nullptr) return empty();
+    std::uint32_t i = port.number();
+    if (port.name() != nullptr) {
+      const std::int32_t found = heddle_executor_state_index(raw_, port.name());
+      if (found < 0) return Error(HEDDLE_ENOTFOUND, std::string("there is no state value '") + port.name() + "'");
+      i = static_cast<std::uint32_t>(found);
+    } else if (i == HEDDLE_STATE_ALL) { // a number out of range, which is not to mean all
+      return Error(HEDDLE_ENOTFOUND, "there is no state value of that number");
     }
     return with([&](heddle_executor *ex, heddle_error *err) { return call(ex, i, err); });
   }

@@ -40,6 +40,7 @@ struct ModelOptions {
   std::string on_failure = {};        // "error", "retry", "retry:N", "failover"
   std::string trust = {};             // of load: a trust file, by which every file must be signed
   std::string key = {};               // of load: the file of the key of encrypted files
+  std::string state = {};             // "past*:present*", "auto"
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -180,6 +181,7 @@ private:
     o.on_failure = detail::or_null(options.on_failure);
     o.trust = detail::or_null(options.trust);
     o.key = detail::or_null(options.key);
+    o.state = detail::or_null(options.state);
     heddle_model *out = nullptr;
     Status s = detail::status_of([&](heddle_error *err) { return call(&o, &out, err); }, file);
     if (!s) return s.error();
