@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "frontends/onnx/expand.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
@@ -107,7 +108,8 @@ static heddle_status add_tensor(writer *w, size_t i) {
   if (s != HEDDLE_OK || json_object_get(w->entries, t->name) != NULL) return s; /* the value of an input */
   heddle_dtype dtype;
   const char *word = "";
-  if (!heddle__onnx_dtype_of(t->data_type, &dtype, &word)) return name_entry(w, t->name, 0); /* a problem */
+  if (!heddle__onnx_dtype_of(heddle__onnx_stored_type(t->data_type), &dtype, &word))
+    return name_entry(w, t->name, 0); /* a problem */
   json_t *shape = json_array();
   for (size_t k = 0; shape != NULL && k < t->n_dims; k++) MUST(json_array_append_new(shape, json_integer(t->dims[k])));
   return add_null(w, t->name, json_string(word), shape);
@@ -181,6 +183,7 @@ static heddle_status add_graphs(writer *w, const Onnx__NodeProto *node, json_t *
 static void unknown(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
   const Onnx__ModelProto *m = r->model;
   char shown[44];
+  if (heddle__onnx_expansion(node) != NULL) return; /* what is wrong with it was noted */
   if (node->domain[0] == '\0') {
     heddle__onnx_problem(r, node, "the operator is not known in opset %u%s", (unsigned)r->target,
                          HEDDLE__NO_RARE_OPERATORS);

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "frontends/onnx/blocked.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 #include "plugins/common/float16.h"
@@ -168,7 +169,7 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   const char *word;
   uint64_t elements = 0;
   heddle__onnx_show(t->name, shown);
-  if (!heddle__onnx_dtype_of(t->data_type, &v->dtype, &word)) {
+  if (!heddle__onnx_dtype_of(heddle__onnx_stored_type(t->data_type), &v->dtype, &word)) {
     heddle__onnx_problem(r, NULL, "tensor '%s' is of %s", shown, heddle__onnx_type_name(t->data_type, type_name));
     return HEDDLE_OK;
   }
@@ -188,6 +189,14 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   if (v->shape == NULL) return heddle__onnx_no_memory(r);
   for (size_t i = 0; i < t->n_dims; i++) v->shape[i] = t->dims[i];
 
+  const bool is_blocked = t->has_data_location && (int)t->data_location == HEDDLE__ONNX_BLOCKED;
+  if (is_blocked || heddle__onnx_packed_bits(t->data_type) != 0) {
+    v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+    if (v->data == NULL) return heddle__onnx_no_memory(r);
+    if (is_blocked && r->only_looks) return HEDDLE_OK;
+    if (!is_blocked) return heddle__onnx_packed(r, t, elements, v->data);
+    return heddle__onnx_blocked_fill(r, (const heddle__onnx_blocked *)(const void *)t->raw_data.data, v->data);
+  }
   if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
     const unsigned char *from = NULL;
     heddle_status s = external_bytes(r, t, v->bytes, &from);

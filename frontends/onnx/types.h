@@ -18,7 +18,11 @@ enum {
   ONNX_DOUBLE = 11,
   ONNX_UINT32 = 12,
   ONNX_UINT64 = 13,
-  ONNX_BFLOAT16 = 16
+  ONNX_BFLOAT16 = 16,
+  ONNX_UINT4 = 21,
+  ONNX_INT4 = 22,
+  ONNX_UINT2 = 25,
+  ONNX_INT2 = 26
 };
 
 /* The dtype of a number, and its word in graph JSON; false where Heddle has no such tensors. */
