@@ -7,7 +7,7 @@
 
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
-#include "operators/operators.h"
+#include "graph/opschema.h"
 
 enum { X_GIVEN = 8, X_INPUTS = 16 };
 

@@ -63,15 +63,15 @@ void heddle__onnx_check_packed(heddle__onnx_reader *r, const Onnx__NodeProto *no
                                         "Transpose",
                                         "Unsqueeze",
                                         "GatherBlockQuantized"};
-  char name[24];
+  char name[24], shown[44];
   for (size_t k = 0; k < node->n_input; k++) {
     const int32_t type = heddle__onnx_known_of(r, node->input[k]).type;
     bool reads = heddle__onnx_packed_bits(type) == 0;
     for (size_t i = 0; !reads && i < sizeof readers / sizeof readers[0]; i++)
       reads = strcmp(node->op_type, readers[i]) == 0;
     if (reads) continue;
-    heddle__onnx_problem(r, node, "operand %zu is of %s, which only operators that move or dequantise it take", k,
-                         heddle__onnx_type_name(type, name));
+    heddle__onnx_problem(r, node, "it reads tensor '%s' of %s, which only operators that move or dequantise it may",
+                         heddle__onnx_show(node->input[k], shown), heddle__onnx_type_name(type, name));
     return;
   }
 }

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "frontends/onnx/expand.h"
-#include "graph/opschema.h"
 
 /* ---- which opset */
 

@@ -9,7 +9,7 @@
 #include "frontends/onnx/arena.h"
 #include "frontends/onnx/maps.h"
 #include "graph/frontend.h"
-#include "operators/operators.h"
+#include "graph/opschema.h"
 
 /* The versions of ONNX that are read: of its default operators, to the last that graphs have, and of the file format. */
 #define HEDDLE__ONNX_OPSET_FIRST 7
@@ -26,6 +26,12 @@ typedef struct heddle__onnx_problems {
   unsigned n_kinds, n, n_left_out; /* left out: those of further kinds */
   char first_node[128];            /* of the first one; "": it is of no node */
 } heddle__onnx_problems;
+
+/* Names of a graph, or of a function, to names of the model; what is not in it is looked for further out. */
+struct heddle__onnx_scope {
+  json_t *names;
+  const struct heddle__onnx_scope *outer;
+};
 
 typedef struct heddle__onnx_reader {
   const char *name;  /* the file's, for errors */

@@ -177,6 +177,10 @@ heddle_status heddle__onnx_learn_node(heddle__onnx_reader *r, const Onnx__NodePr
   else if (is_one_of(op, "MatMulInteger ConvInteger")) in.type = ONNX_INT32;
   else if (strcmp(op, "DynamicQuantizeLinear") == 0) in.type = ONNX_UINT8;
   else if (strcmp(op, "QuantizeLinear") == 0) in.type = node->n_input > 2 ? type_of(r, node, 2) : 0;
+  else if (is_one_of(op, "RandomNormal RandomUniform")) in.type = (int32_t)attr_int(node, "dtype", ONNX_FLOAT);
+  else if (strcmp(op, "Multinomial") == 0) in.type = (int32_t)attr_int(node, "dtype", ONNX_INT32);
+  else if (is_one_of(op, "RandomNormalLike RandomUniformLike Bernoulli EyeLike"))
+    in.type = (int32_t)attr_int(node, "dtype", in.type);
   else if (strcmp(op, "ConstantOfShape") == 0) in.type = 0; /* of an attribute: not known */
   in.rank = rank_of(r, node, in.rank);
   for (size_t k = 0; k < node->n_output && s == HEDDLE_OK; k++) {

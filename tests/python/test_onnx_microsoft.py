@@ -3,10 +3,8 @@ operands, against ONNX Runtime. What it does not run is compared with numpy.
 timeout: 900
 """
 import numpy as np
-import onnx
 import onnx_files as files
 import pytest
-import tool_case
 from onnx import helper
 
 MS = "com.microsoft"
@@ -24,7 +22,8 @@ def numbers(dtype, *shape):
 
 
 def node(op, inputs, outputs=("y",), domain=MS, **attrs):
-    return helper.make_node(op, list(inputs), list(outputs), name="the_node", domain=domain, **attrs)
+    """Named after its first result: the_y."""
+    return helper.make_node(op, list(inputs), list(outputs), name=f"the_{outputs[0]}", domain=domain, **attrs)
 
 
 def model(nodes, inputs, tensors=None, outputs=None, opset=17):

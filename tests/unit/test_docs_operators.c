@@ -106,9 +106,16 @@ static void the_document_lists_what_the_plugins_do(void **state) {
 
 /* What no accelerator runs, and why. */
 static const char *const not_on_accelerators[][2] = {
+    {"BatchNormalization", "float64 and training run on cpu"},
+    {"Bernoulli", "random numbers are made on cpu"},
     {"Compress", "the shape of its result depends on data"},
+    {"Multinomial", "random numbers are made on cpu"},
     {"NonMaxSuppression", "the shape of its result depends on data"},
     {"NonZero", "the shape of its result depends on data"},
+    {"RandomNormal", "random numbers are made on cpu"},
+    {"RandomNormalLike", "random numbers are made on cpu"},
+    {"RandomUniform", "random numbers are made on cpu"},
+    {"RandomUniformLike", "random numbers are made on cpu"},
     {"Unique", "the shape of its result depends on data"},
 };
 
