@@ -98,13 +98,25 @@ bool x_wants(const expansion *e, size_t k) {
          json_object_get(e->r->used, e->node->output[k]) != NULL;
 }
 
-int32_t x_type(const expansion *e, const char *value) {
-  const int32_t type = heddle__onnx_known_of(e->r, value).type;
+/* Type and rank of the last node's results, which has all of its attributes now. */
+static void note_last(expansion *e) {
+  if (e->last == NULL || e->is_noted || !x_ok(e)) return;
+  e->is_noted = true;
+  e->status = heddle__onnx_learn_node(e->r, e->last);
+}
+
+heddle__onnx_known x_known(expansion *e, const char *value) {
+  note_last(e);
+  return heddle__onnx_known_of(e->r, value);
+}
+
+int32_t x_type(expansion *e, const char *value) {
+  const int32_t type = x_known(e, value).type;
   return type != 0 ? type : ONNX_FLOAT;
 }
 
-int32_t x_rank(const expansion *e, const char *value) {
-  return heddle__onnx_known_of(e->r, value).rank;
+int32_t x_rank(expansion *e, const char *value) {
+  return x_known(e, value).rank;
 }
 
 static const Onnx__ValueInfoProto *described(Onnx__ValueInfoProto *const *values, size_t n, const char *name) {
@@ -173,6 +185,7 @@ static void fail(expansion *e) {
 
 void x_many(expansion *e, const char *op, const char *const *inputs, size_t n_in, const char **out, size_t n_out) {
   for (size_t k = 0; k < n_out; k++) out[k] = "";
+  note_last(e);
   if (!x_ok(e)) return;
   while (n_in > 0 && inputs[n_in - 1][0] == '\0') n_in--;
   Onnx__NodeProto *node = heddle__onnx_take(&e->r->arena, sizeof *node);
@@ -199,10 +212,9 @@ void x_many(expansion *e, const char *op, const char *const *inputs, size_t n_in
     }
   }
   node->name = values[n_in];
-  heddle_status s = heddle__onnx_learn_node(e->r, node);
-  if (s == HEDDLE_OK) s = heddle__onnx_add_node(e->r, node);
-  e->status = s;
+  e->status = heddle__onnx_add_node(e->r, node);
   e->last = node;
+  e->is_noted = false;
 }
 
 const char *x_node(expansion *e, const char *op, const char *const *inputs, size_t n) {
@@ -322,7 +334,7 @@ static void finish(expansion *e) {
       if (x_wants(e, k)) x_refuse(e, "its output %zu is used, which is not supported", k);
       continue;
     }
-    const heddle__onnx_known known = heddle__onnx_known_of(e->r, from);
+    const heddle__onnx_known known = x_known(e, from);
     bool is_given = false;
     for (size_t j = 0; j < k; j++) is_given = is_given || from == e->node->output[j];
     if (is_given || !is_made(e, from)) from = x_1(e, "Identity", from);

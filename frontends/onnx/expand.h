@@ -16,8 +16,9 @@ enum { X_GIVEN = 8, X_INPUTS = 16 };
 typedef struct expansion {
   heddle__onnx_reader *r;
   Onnx__NodeProto *node; /* which is replaced */
-  Onnx__NodeProto *last; /* the node added last, for x_int and its like */
-  size_t first;          /* of the nodes that were added */
+  Onnx__NodeProto *last; /* the node added last, for x_int and its like; what follows from it is noted with the next */
+  bool is_noted;
+  size_t first; /* of the nodes that were added */
   bool refused;
   heddle_status status;
   const char *given[X_GIVEN]; /* the values that become the node's results */
@@ -47,11 +48,12 @@ heddle_status heddle__onnx_raise_node(heddle__onnx_reader *r, Onnx__NodeProto *n
 /* ---- the node */
 
 bool x_ok(const expansion *e);
-bool x_has(const expansion *e, size_t k);              /* operand k is there */
-bool x_wants(const expansion *e, size_t k);            /* result k is used */
-const char *x_in(const expansion *e, size_t k);        /* operand k, or "" */
-int32_t x_type(const expansion *e, const char *value); /* ONNX's number; float32 where it is not known */
-int32_t x_rank(const expansion *e, const char *value); /* -1: not known */
+bool x_has(const expansion *e, size_t k);       /* operand k is there */
+bool x_wants(const expansion *e, size_t k);     /* result k is used */
+const char *x_in(const expansion *e, size_t k); /* operand k, or "" */
+heddle__onnx_known x_known(expansion *e, const char *value);
+int32_t x_type(expansion *e, const char *value); /* ONNX's number; float32 where it is not known */
+int32_t x_rank(expansion *e, const char *value); /* -1: not known */
 /* Dimension d of a value, from the end where d is negative, as the model's tensors and descriptions have it; -1: not known. */
 int64_t x_known_dim(const expansion *e, const char *value, int64_t d);
 int64_t x_attr(const expansion *e, const char *name, int64_t fallback);

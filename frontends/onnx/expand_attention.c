@@ -73,9 +73,10 @@ static const char *attend(expansion *e, const heads *h, const char *mask, const 
     const char *size = x_cast(e, x_dim(e, h->q, -1), ONNX_FLOAT);
     factor = x_cast(e, x_1(e, "Reciprocal", x_1(e, "Sqrt", size)), x_type(e, h->q));
   }
-  const char *score = x_2(e, "MatMul", x_2(e, "Mul", h->q, factor), x_transpose(e, h->k, last, 4));
   const char *add = x_sum(e, mask_of(e, h, mask), bias);
   if (x_attr(e, "unidirectional", 0) != 0) add = x_sum(e, add, causal(e, h));
+  const char *score = x_2(e, "MatMul", h->q, x_transpose(e, h->k, last, 4));
+  score = x_2(e, "Mul", score, factor);
   score = x_1(e, "Softmax", x_sum(e, score, add));
   x_int(e, "axis", -1);
   return x_2(e, "MatMul", score, h->v);

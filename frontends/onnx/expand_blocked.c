@@ -83,7 +83,7 @@ static const char *from_bytes(expansion *e, int64_t bits, const char *scales, co
 /* data, indices, scales, zero_points */
 void expand_gather_blocked(expansion *e) {
   const int64_t block = x_attr(e, "block_size", 128), bits = x_attr(e, "bits", 4);
-  const int32_t type = heddle__onnx_known_of(e->r, x_in(e, 0)).type, rank = x_rank(e, x_in(e, 0));
+  const int32_t type = x_known(e, x_in(e, 0)).type, rank = x_rank(e, x_in(e, 0));
   const int32_t of_indices = x_rank(e, x_in(e, 1));
   const bool is_bytes = type == ONNX_UINT8 || type == ONNX_INT8;
   int64_t gather = x_attr(e, "gather_axis", 0), axis = x_attr(e, "quantize_axis", 1);

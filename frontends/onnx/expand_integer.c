@@ -24,7 +24,7 @@ void expand_qgemm(expansion *e) {
   }
   const char *zero = x_in(e, 8);
   if (!x_has(e, 8)) {
-    const int32_t type = heddle__onnx_known_of(e->r, x_in(e, 0)).type;
+    const int32_t type = x_known(e, x_in(e, 0)).type;
     if (type == 0) x_refuse(e, "the type of A is not known, and no zero point has it");
     zero = x_zero_of(e, type);
   }

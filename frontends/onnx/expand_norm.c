@@ -55,7 +55,10 @@ void expand_embed_layer_norm(expansion *e) {
   } else {
     count = x_2(e, "Expand", x_zero_of(e, ONNX_INT32), x_dim(e, ids, 0));
   }
-  x_give(e, 1, x_cast(e, count, ONNX_INT32));
+  count = x_cast(e, count, ONNX_INT32);
+  x_known(e, count);
+  if (x_ok(e)) e->status = heddle__onnx_note(e->r, count, ONNX_INT32, 1);
+  x_give(e, 1, count);
 }
 
 /* x of channels last, or first, with an activation SiLU. */

@@ -18,6 +18,7 @@ const char *x_one(expansion *e, int64_t value) {
 }
 
 const char *x_number(expansion *e, const char *like, float value) {
+  x_known(e, like);
   return x_ok(e) ? made(e, heddle__onnx_new_scalar(e->r, e->node, "number", like, value)) : "";
 }
 
@@ -41,10 +42,9 @@ const char *x_zero_of(expansion *e, int32_t type) {
 }
 
 const char *x_cast(expansion *e, const char *x, int32_t type) {
-  if (heddle__onnx_known_of(e->r, x).type == type) return x;
+  if (x_known(e, x).type == type) return x;
   const char *y = x_1(e, "Cast", x);
   x_int(e, "to", type);
-  if (x_ok(e)) e->status = heddle__onnx_learn_node(e->r, e->last);
   return y;
 }
 
@@ -56,9 +56,7 @@ const char *x_dim(expansion *e, const char *x, int64_t d) {
 }
 
 const char *x_reshape(expansion *e, const char *x, const int64_t *shape, size_t n) {
-  const char *y = x_2(e, "Reshape", x, x_whole(e, shape, n));
-  if (x_ok(e)) e->status = heddle__onnx_note(e->r, y, 0, (int32_t)n);
-  return y;
+  return x_2(e, "Reshape", x, x_whole(e, shape, n));
 }
 
 const char *x_transpose(expansion *e, const char *x, const int64_t *perm, size_t n) {
@@ -98,7 +96,7 @@ const char *x_sum(expansion *e, const char *a, const char *b) {
 
 /* Of float32 that of domain "heddle", as upgrade_parts.c has it. */
 const char *x_gelu(expansion *e, const char *x, bool by_tanh) {
-  const bool is_float32 = heddle__onnx_known_of(e->r, x).type == ONNX_FLOAT;
+  const bool is_float32 = x_known(e, x).type == ONNX_FLOAT;
   const char *y = x_1(e, "Gelu", x);
   if (by_tanh) x_text(e, "approximate", "tanh");
   if (x_ok(e) && is_float32) e->last->domain = (char *)(uintptr_t) "heddle";

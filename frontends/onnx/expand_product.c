@@ -101,7 +101,7 @@ void expand_fused_gemm(expansion *e) {
 /* ---- convolutions */
 
 /* How many dimensions x has, by the kernel's shape, the weights, or what is known of it. */
-static int32_t rank_of_image(const expansion *e) {
+static int32_t rank_of_image(expansion *e) {
   const Onnx__AttributeProto *a = heddle__onnx_attr(e->node, "kernel_shape");
   if (a != NULL && a->n_ints > 0) return (int32_t)a->n_ints + 2;
   const int32_t rank = x_rank(e, x_in(e, 1));

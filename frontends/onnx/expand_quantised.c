@@ -15,7 +15,7 @@ static const char *dequantised(expansion *e, size_t k) {
 static void give_quantised(expansion *e, const char *y, size_t k, const char *like) {
   const char *zero = x_in(e, k + 1);
   if (zero[0] == '\0') {
-    const int32_t type = heddle__onnx_known_of(e->r, like).type;
+    const int32_t type = x_known(e, like).type;
     if (type != ONNX_INT8 && type != ONNX_UINT8)
       x_refuse(e, "the type of '%s' is not known, and no zero point has it", like);
     zero = x_zero_of(e, type);
@@ -51,7 +51,7 @@ void expand_qlinear_unary(expansion *e) {
 
 /* ---- images, with channels last or first */
 
-static int32_t rank_of_image(const expansion *e, size_t weights) {
+static int32_t rank_of_image(expansion *e, size_t weights) {
   const Onnx__AttributeProto *a = heddle__onnx_attr(e->node, "kernel_shape");
   if (a != NULL && a->n_ints > 0) return (int32_t)a->n_ints + 2;
   const int32_t rank = weights > 0 ? x_rank(e, x_in(e, weights)) : -1;

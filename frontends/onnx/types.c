@@ -158,7 +158,8 @@ static int32_t rank_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node
     more = heddle__onnx_known_of(r, node->input[1]).rank;
     return more >= 0 && first > 0 ? first + more - 1 : -1;
   }
-  if (strncmp(op, "Reduce", 6) == 0) return attr_int(node, "keepdims", 1) != 0 ? first : -1;
+  if (strncmp(op, "Reduce", 6) == 0)
+    return attr_int(node, "keepdims", 1) != 0 ? first : more > 0 && first >= more ? first - more : -1;
   return is_one_of(op, same_rank) ? first : -1;
 }
 

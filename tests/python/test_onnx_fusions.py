@@ -56,6 +56,20 @@ def test_another_meaning_in_the_later_opset_is_refused(tmp_path):
     assert "GroupNormalization" in text and "another node needs operators of opset 23" in text
 
 
+@pytest.mark.parametrize("uni", [0, 1])
+def test_a_layer_of_bert(uni, tmp_path):
+    """The lengths that EmbedLayerNormalization counts are the mask of Attention."""
+    d, n = 12, 3
+    tables = {"w": floats(11, d), "q": floats(6, d), "r": floats(2, d), "g": floats(d), "b": floats(d), "p": floats(d, 3 * d),
+              "c": floats(3 * d)}
+    inputs = {"i": np.array([[3, 1, 2, 0, 0], [5, 6, 7, 8, 9]], np.int32), "t": np.zeros((2, 5), np.int32),
+              "m": np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)}
+    nodes = [node("EmbedLayerNormalization", "itwqrgbm", ("x", "l")),
+             node("Attention", ["x", "p", "c", "l"], ["a"], num_heads=n, unidirectional=uni),
+             node("SkipLayerNormalization", ["a", "x", "g", "b", "g"], ["s"]), node("BiasGelu", ["s", "b"])]
+    like_ort(tmp_path, model(nodes, inputs, tables, opset=11), inputs)
+
+
 def test_inside_of_branches_and_functions(tmp_path):
     gelu = [node("BiasGelu", ["x", "b"], ["inner"])]
     other = [onnx_node("Add", ["x", "b"], ["outer"])]
