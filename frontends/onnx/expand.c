@@ -25,6 +25,7 @@ static const expansion_row rows[] = {
     {MS, "Gelu", "", 20, 1, 1, 1, expand_gelu},
     {MS, "QuickGelu", "alpha:float", 13, 1, 1, 1, expand_quick_gelu},
     {MS, "EmbedLayerNormalization", "epsilon:float,mask_index_type:int", 17, 7, 9, 3, expand_embed_layer_norm},
+    {MS, "QEmbedLayerNormalization", "epsilon:float", 17, 13, 18, 2, expand_qembed_layer_norm},
     {MS, "SkipLayerNormalization", "epsilon:float", 17, 3, 5, 4, expand_skip_layer_norm},
     {MS, "SkipSimplifiedLayerNormalization", "epsilon:float", 23, 3, 4, 4, expand_skip_rms_norm},
     {MS, "GroupNorm", "activation:int,channels_last:int,epsilon:float,groups:int", 21, 3, 3, 1, expand_group_norm},
@@ -42,6 +43,9 @@ static const expansion_row rows[] = {
      "do_rotary:int,mask_filter_value:float,num_heads:int,past_present_share_buffer:int,qkv_hidden_sizes:ints,"
      "rotary_embedding_dim:int,scale:float,unidirectional:int",
      18, 2, 7, 2, expand_attention},
+    {MS, "QAttention",
+     "do_rotary:int,mask_filter_value:float,num_heads:int,past_present_share_buffer:int,scale:float,unidirectional:int",
+     18, 5, 9, 2, expand_qattention},
     {MS, "MultiHeadAttention", "mask_filter_value:float,num_heads:int,scale:float,unidirectional:int", 18, 1, 10, 4,
      expand_multi_head_attention},
     {MS, "RotaryEmbedding", "interleaved:int,is_packed_batching:int,num_heads:int,rotary_embedding_dim:int,scale:float",
@@ -70,6 +74,10 @@ static const expansion_row rows[] = {
     {MS, "QLinearConv", CONV ",channels_last:int", 13, 8, 9, 1, expand_qlinear_conv},
     {MS, "QGemm", "alpha:float,transA:int,transB:int", 13, 6, 9, 1, expand_qgemm},
     {MS, "DynamicQuantizeMatMul", "", 13, 3, 5, 1, expand_dynamic_quantize_matmul},
+    {MS, "DynamicQuantizeLSTM",
+     "activation_alpha:floats,activation_beta:floats,activations:strings,clip:float,direction:string,hidden_size:int,"
+     "input_forget:int",
+     14, 12, 12, 3, expand_dynamic_quantize_lstm},
     {MS, "MatMulIntegerToFloat", "", 13, 4, 7, 1, expand_matmul_integer_to_float},
 };
 

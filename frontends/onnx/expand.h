@@ -115,6 +115,7 @@ void expand_skip_layer_norm(expansion *e);
 void expand_skip_rms_norm(expansion *e);
 void expand_rms_norm(expansion *e);
 void expand_embed_layer_norm(expansion *e);
+void expand_qembed_layer_norm(expansion *e);
 void expand_group_norm(expansion *e);
 /* expand_activation.c */
 void expand_gelu(expansion *e); /* Gelu, BiasGelu, FastGelu */
@@ -130,6 +131,7 @@ void expand_fused_conv(expansion *e); /* FusedConv, NhwcConv, NhwcFusedConv */
 const char *x_activation(expansion *e, const char *x);
 /* expand_attention.c */
 void expand_attention(expansion *e);
+void expand_qattention(expansion *e);
 void expand_multi_head_attention(expansion *e);
 /* expand_decoder.c */
 void expand_rotary(expansion *e);
@@ -147,6 +149,7 @@ void expand_qlinear_conv(expansion *e);
 void expand_qgemm(expansion *e);
 void expand_dynamic_quantize_matmul(expansion *e);
 void expand_matmul_integer_to_float(expansion *e);
+void expand_dynamic_quantize_lstm(expansion *e);
 /* expand_blocked.c */
 void expand_matmul_nbits(expansion *e);
 void expand_gather_blocked(expansion *e);

@@ -96,9 +96,8 @@ static int64_t heads_wanted(expansion *e) {
 /* ---- Attention: input, weights, bias, mask_index, past, attention_bias, past_sequence_length */
 
 /* Q, K and V from one product. */
-static void project(expansion *e, const char *out[3]) {
+static void project(expansion *e, const char *all, const char *out[3]) {
   const Onnx__AttributeProto *sizes = heddle__onnx_attr(e->node, "qkv_hidden_sizes");
-  const char *all = x_sum(e, x_2(e, "MatMul", x_in(e, 0), x_in(e, 1)), x_in(e, 2));
   if (sizes == NULL || sizes->n_ints == 0) {
     x_split(e, all, 2, out, 3);
     return;
@@ -108,13 +107,14 @@ static void project(expansion *e, const char *out[3]) {
   x_split_by(e, all, 2, x_whole(e, sizes->ints, sizes->n_ints), out, 3);
 }
 
-void expand_attention(expansion *e) {
-  const char *part[3] = {"", "", ""}, *past = x_in(e, 4);
+/* all: what the product gives. */
+static void attention(expansion *e, const char *all, const char *mask, const char *past, const char *bias) {
+  const char *part[3] = {"", "", ""};
   heads h = {.n = heads_wanted(e)};
   if (x_attr(e, "do_rotary", 0) != 0) x_refuse(e, "do_rotary is not supported");
-  if (x_attr(e, "past_present_share_buffer", 0) != 0 || x_has(e, 6))
+  if (x_attr(e, "past_present_share_buffer", 0) != 0)
     x_refuse(e, "a past that shares its memory with the present is not supported");
-  project(e, part);
+  project(e, all, part);
   if (!x_ok(e)) return;
   const Onnx__AttributeProto *sizes = heddle__onnx_attr(e->node, "qkv_hidden_sizes");
   const int64_t columns = x_known_dim(e, x_in(e, 1), 1);
@@ -132,8 +132,22 @@ void expand_attention(expansion *e) {
   h.batch = x_dim(e, x_in(e, 0), 0);
   h.length = x_dim(e, x_in(e, 0), 1);
   h.total = x_dim(e, h.k, 2);
-  x_give(e, 0, joined(e, attend(e, &h, x_in(e, 3), x_in(e, 5))));
+  x_give(e, 0, joined(e, attend(e, &h, mask, bias)));
   if (x_wants(e, 1)) x_give(e, 1, x_concat(e, 0, (const char *[]){x_unsqueeze(e, h.k, 0), x_unsqueeze(e, h.v, 0)}, 2));
+}
+
+void expand_attention(expansion *e) {
+  if (x_has(e, 6)) x_refuse(e, "a past that shares its memory with the present is not supported");
+  const char *all = x_sum(e, x_2(e, "MatMul", x_in(e, 0), x_in(e, 1)), x_in(e, 2));
+  attention(e, all, x_in(e, 3), x_in(e, 4), x_in(e, 5));
+}
+
+/* input, weights, bias, input_scale, weight_scale, mask_index, input_zero, weight_zero, past: of quantised numbers, whose
+ * product is of floats. */
+void expand_qattention(expansion *e) {
+  const char *sum = x_node(e, "MatMulInteger", (const char *[]){x_in(e, 0), x_in(e, 1), x_in(e, 6), x_in(e, 7)}, 4);
+  const char *all = x_2(e, "Mul", x_cast(e, sum, ONNX_FLOAT), x_2(e, "Mul", x_in(e, 3), x_in(e, 4)));
+  attention(e, x_sum(e, all, x_in(e, 2)), x_in(e, 5), x_in(e, 8), "");
 }
 
 /* ---- MultiHeadAttention: query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value, ... */

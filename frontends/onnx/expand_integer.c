@@ -51,3 +51,29 @@ void expand_dynamic_quantize_matmul(expansion *e) {
 void expand_matmul_integer_to_float(expansion *e) {
   give_product(e, x_in(e, 0), x_in(e, 1), x_in(e, 2), x_in(e, 3), x_in(e, 4), x_in(e, 5), x_in(e, 6));
 }
+
+/* Quantised weights of [directions, rows, columns], whose scales and zero points are [directions] or [directions, columns],
+ * as LSTM has them: [directions, columns, rows] of floats. */
+static const char *recurrent(expansion *e, size_t k, size_t scale) {
+  static const int64_t turned[3] = {0, 2, 1};
+  const char *w = x_cast(e, x_in(e, k), ONNX_FLOAT), *by = x_in(e, scale), *zero = x_in(e, scale + 1);
+  const int32_t rank = x_rank(e, by);
+  if (rank != 1 && rank != 2) x_refuse(e, "the scales of its weights are not known to have one or two dimensions");
+  const char *axes = rank == 1 ? x_whole(e, (const int64_t[]){1, 2}, 2) : x_one(e, 1);
+  w = x_2(e, "Sub", w, x_2(e, "Unsqueeze", x_cast(e, zero, ONNX_FLOAT), axes));
+  return x_transpose(e, x_2(e, "Mul", w, x_2(e, "Unsqueeze", by, axes)), turned, 3);
+}
+
+/* X, W, R, B, sequence_lens, initial_h, initial_c, P, W_scale, W_zero, R_scale, R_zero. X and the hidden state are not
+ * quantised: that loses nothing. */
+void expand_dynamic_quantize_lstm(expansion *e) {
+  const char *in[8], *out[3];
+  for (size_t k = 0; k < 8; k++) in[k] = x_in(e, k);
+  for (size_t k = 8; k < 12; k++)
+    if (!x_has(e, k)) x_refuse(e, "input %zu is absent, and may not be", k);
+  in[1] = recurrent(e, 1, 8);
+  in[2] = recurrent(e, 2, 10);
+  x_many(e, "LSTM", in, 8, out, 3);
+  x_keep(e, "activation_alpha activation_beta activations clip direction hidden_size input_forget");
+  for (size_t k = 0; k < 3; k++) x_give(e, k, out[k]);
+}

@@ -37,16 +37,21 @@ void expand_rms_norm(expansion *e) {
   x_give(e, 0, y);
 }
 
+/* Rows of table k. Tables of quantised numbers have scales from operand 8 on and zero points from 13 on. */
+static const char *rows(expansion *e, size_t k, const char *ids, bool is_quantised) {
+  const char *y = ids[0] != '\0' ? x_2(e, "Gather", x_in(e, k), ids) : x_in(e, k);
+  return is_quantised ? x_3(e, "DequantizeLinear", y, x_in(e, k + 6), x_in(e, k + 11)) : y;
+}
+
 /* ids, segments, word, position, segment, gamma, beta, mask, positions: ids of words [batch, sequence]. */
-void expand_embed_layer_norm(expansion *e) {
-  const char *ids = x_in(e, 0), *mask = x_in(e, 7), *count;
-  const char *length = x_dim(e, ids, 1), *places;
+static void embed(expansion *e, const char *positions, bool is_quantised) {
+  const char *ids = x_in(e, 0), *mask = x_in(e, 7), *count, *places = rows(e, 3, positions, is_quantised);
   if (x_has(e, 1) != x_has(e, 4)) x_refuse(e, "segment_ids and segment_embedding come together");
-  if (x_has(e, 8)) places = x_2(e, "Gather", x_in(e, 3), x_in(e, 8));
-  else places = x_slice(e, x_in(e, 3), x_one(e, 0), length, 0);
-  const char *sum = x_2(e, "Add", x_2(e, "Gather", x_in(e, 2), ids), places);
-  if (x_has(e, 1)) sum = x_2(e, "Add", sum, x_2(e, "Gather", x_in(e, 4), x_in(e, 1)));
-  layer_norm(e, sum, x_in(e, 5), x_in(e, 6), x_attr_float(e, "epsilon", 1e-12F), false);
+  if (positions[0] == '\0') places = x_slice(e, places, x_one(e, 0), x_dim(e, ids, 1), 0);
+  const char *sum = x_2(e, "Add", rows(e, 2, ids, is_quantised), places);
+  if (x_has(e, 1)) sum = x_2(e, "Add", sum, rows(e, 4, x_in(e, 1), is_quantised));
+  const char *scale = rows(e, 5, "", is_quantised), *bias = rows(e, 6, "", is_quantised);
+  layer_norm(e, sum, scale, bias, x_attr_float(e, "epsilon", 1e-12F), false);
   x_give(e, 2, sum);
   if (!x_wants(e, 1)) return;
   if (mask[0] != '\0') {
@@ -59,6 +64,14 @@ void expand_embed_layer_norm(expansion *e) {
   x_known(e, count);
   if (x_ok(e)) e->status = heddle__onnx_note(e->r, count, ONNX_INT32, 1);
   x_give(e, 1, count);
+}
+
+void expand_embed_layer_norm(expansion *e) {
+  embed(e, x_in(e, 8), false);
+}
+
+void expand_qembed_layer_norm(expansion *e) {
+  embed(e, "", true);
 }
 
 /* x of channels last, or first, with an activation SiLU. */

@@ -2,6 +2,8 @@
 bits, malformed nodes; and operators that ONNX Runtime has no CPU kernel for, against numpy.
 timeout: 600
 """
+import re
+
 import numpy as np
 import onnx_files as files
 import pytest
@@ -25,6 +27,16 @@ def like_ort(tmp_path, proto, inputs, key=""):
 
 def onnx_node(op, inputs, outputs, **attrs):
     return helper.make_node(op, list(inputs), list(outputs), **attrs)
+
+
+def test_the_document_lists_the_table():
+    """docs/onnx.md has a row for each operator of com.microsoft that the reader replaces, and for no other."""
+    with open(tool_case.SOURCE / "frontends" / "onnx" / "expand.c") as f:
+        table = set(re.findall(r'{MS, "(\w+)"', f.read()))
+    with open(tool_case.SOURCE / "docs" / "onnx.md") as f:
+        part = f.read().split("## Operators of com.microsoft", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (\w+) \|", part, re.M)
+    assert rows[1:] == sorted(rows[1:], key=str.lower) and set(rows[1:]) == table and rows[0] == "operator"
 
 
 # ---- models around a fusion
