@@ -12,13 +12,11 @@ static const struct base {
   uint8_t code;
   uint8_t bits; /* where none are given */
 } bases[] = {
-    {"int", HEDDLE_DTYPE_INT, 32},
-    {"uint", HEDDLE_DTYPE_UINT, 32},
-    {"float", HEDDLE_DTYPE_FLOAT, 32},
-    {"handle", HEDDLE_DTYPE_HANDLE, 64},
-    {"bfloat", HEDDLE_DTYPE_BFLOAT, 16},
-    {"e4m3_float", 10, 8},
-    {"e5m2_float", 12, 8},
+    {"int", HEDDLE_DTYPE_INT, 32},       {"uint", HEDDLE_DTYPE_UINT, 32},
+    {"float", HEDDLE_DTYPE_FLOAT, 32},   {"handle", HEDDLE_DTYPE_HANDLE, 64},
+    {"bfloat", HEDDLE_DTYPE_BFLOAT, 16}, {"e4m3_float", 10, 8},
+    {"e4m3fnuz_float", 11, 8},           {"e5m2_float", 12, 8},
+    {"e5m2fnuz_float", 13, 8},           {"e8m0_float", 14, 8},
 };
 
 /* Decimal digits at *text, at most max; false for none, for a leading 0 or for more. */

@@ -123,6 +123,11 @@ static bool fits(const Onnx__TensorProto *t, const field *f, size_t i) {
   int32_t n = t->int32_data[i];
   switch (t->data_type) {
   case ONNX_INT8: return n >= INT8_MIN && n <= INT8_MAX;
+  case ONNX_FLOAT8E4M3FN: /* the bits of float8 */
+  case ONNX_FLOAT8E4M3FNUZ:
+  case ONNX_FLOAT8E5M2:
+  case ONNX_FLOAT8E5M2FNUZ:
+  case ONNX_FLOAT8E8M0:
   case ONNX_UINT8: return n >= 0 && n <= UINT8_MAX;
   case ONNX_INT16: return n >= INT16_MIN && n <= INT16_MAX;
   case ONNX_BOOL: return n == 0 || n == 1;

@@ -185,6 +185,26 @@ def test_two_bits(tmp_path):
         judge(run(tmp_path, proto, {}), [(q * 0.5).astype(F32)], "")
 
 
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"])
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_float8(kind, saturate, tmp_path):
+    """Every number of the type, those between two, and those that are too large, through the type and back."""
+    to = getattr(TensorProto, kind)
+    every = np.arange(256, dtype=np.uint8).view(helper.tensor_dtype_to_np_dtype(to)).astype(F32)
+    every = np.sort(every[np.isfinite(every)])
+    x = np.concatenate([every, (every[1:] + every[:-1]) / 2, np.nextafter((every[1:] + every[:-1]) / 2, F32(np.inf)),
+                        floats(500) * F32(100), np.array([1e6, -1e6, np.inf, -np.inf, np.nan, -0.0, 464, 480, 250], F32)]).astype(F32)
+    nodes = [onnx_node("Cast", "x", "e", to=to, saturate=saturate), onnx_node("Cast", "e", "y", to=1)]
+    proto = model(nodes, {"x": x}, opset=19)
+    want = ReferenceEvaluator(proto).run(None, {"x": x})
+    np.testing.assert_array_equal(run(tmp_path, proto, {"x": x})[0], want[0])
+    q = [onnx_node("QuantizeLinear", ["x", "s", "z"], "e", saturate=saturate), onnx_node("DequantizeLinear", ["e", "s", "z"], "y")]
+    proto = model(q, {"x": x}, {"s": F32(0.5)}, opset=19)
+    proto.graph.initializer.append(TensorProto(name="z", data_type=to, int32_data=[0]))
+    got = run(tmp_path, proto, {"x": x})[0]
+    np.testing.assert_array_equal(got, ReferenceEvaluator(proto).run(None, {"x": x})[0])
+
+
 # ---- what ONNX Runtime has on other processors only
 
 def erf_gelu(x):
