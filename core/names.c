@@ -12,6 +12,8 @@ void heddle__dtype_name(heddle_dtype dtype, char out[32]) {
     snprintf(out, 32, "bool%s", lanes);
   } else if (dtype.code < sizeof names / sizeof names[0] && dtype.bits != 0) {
     snprintf(out, 32, "%s%u%s", names[dtype.code], (unsigned)dtype.bits, lanes);
+  } else if (dtype.code == 17 && dtype.bits == 4) {
+    snprintf(out, 32, "e2m1_float4%s", lanes);
   } else if (dtype.code >= 10 && dtype.code <= 14 && dtype.bits == 8) {
     snprintf(out, 32, "%s_float8%s", float8[dtype.code - 10], lanes);
   } else {

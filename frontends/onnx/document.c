@@ -108,8 +108,7 @@ static heddle_status add_tensor(writer *w, size_t i) {
   if (s != HEDDLE_OK || json_object_get(w->entries, t->name) != NULL) return s; /* the value of an input */
   heddle_dtype dtype;
   const char *word = "";
-  if (!heddle__onnx_dtype_of(heddle__onnx_stored_type(t->data_type), &dtype, &word))
-    return name_entry(w, t->name, 0); /* a problem */
+  if (!heddle__onnx_dtype_of(t->data_type, &dtype, &word)) return name_entry(w, t->name, 0); /* a problem */
   json_t *shape = json_array();
   for (size_t k = 0; shape != NULL && k < t->n_dims; k++) MUST(json_array_append_new(shape, json_integer(t->dims[k])));
   return add_null(w, t->name, json_string(word), shape);

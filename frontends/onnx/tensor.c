@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/tensor.h"
 #include "frontends/onnx/blocked.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
@@ -77,7 +78,7 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
  * more than one of them is in memory twice. */
 static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *from, struct heddle__param *out) {
   heddle__constant *v = &out->value;
-  bool is_aligned = (uintptr_t)from % (v->dtype.bits / 8) == 0;
+  bool is_aligned = (uintptr_t)from % heddle__dtype_bytes(v->dtype) == 0;
   bool is_weights = v->bytes > HEDDLE__UNALIGNED_BYTES && v->ndim > 1;
   const bool is_lent = r->is_lent && from >= r->file && from < r->file + r->file_bytes;
   if (from != NULL && !is_lent && (r->only_looks || is_weights || (v->bytes > SMALL && is_aligned))) {
@@ -174,7 +175,7 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   const char *word;
   uint64_t elements = 0;
   heddle__onnx_show(t->name, shown);
-  if (!heddle__onnx_dtype_of(heddle__onnx_stored_type(t->data_type), &v->dtype, &word)) {
+  if (!heddle__onnx_dtype_of(t->data_type, &v->dtype, &word)) {
     heddle__onnx_problem(r, NULL, "tensor '%s' is of %s", shown, heddle__onnx_type_name(t->data_type, type_name));
     return HEDDLE_OK;
   }
@@ -185,7 +186,7 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   }
   for (size_t i = 0; i < t->n_dims; i++)
     if (t->dims[i] < 0) return bad(r, t, "dimension %zu is %lld", i, (long long)t->dims[i]);
-  if (!shape_bytes(t, v->dtype.bits / 8, &elements, &v->bytes) || v->bytes > SIZE_MAX / 2)
+  if (!shape_bytes(t, heddle__dtype_bytes(v->dtype), &elements, &v->bytes) || v->bytes > SIZE_MAX / 2)
     return heddle__onnx_fail(r, HEDDLE_ELIMIT, "tensor '%s': its shape has more bytes than any memory", shown);
   out->file_dtype = v->dtype;
   if (v->dtype.code == HEDDLE_DTYPE_BOOL) out->file_dtype = (heddle_dtype){HEDDLE_DTYPE_UINT, 1, 1};
@@ -230,7 +231,7 @@ static heddle__onnx_number number_of(heddle_dtype dtype, const void *data) {
   heddle__onnx_number n = {.is_whole = dtype.code != HEDDLE_DTYPE_FLOAT && dtype.code != HEDDLE_DTYPE_BFLOAT};
   uint64_t bits = 0;
   float single;
-  memcpy(&bits, data, dtype.bits / 8);
+  memcpy(&bits, data, heddle__dtype_bytes(dtype));
   if (n.is_whole) {
     unsigned unused = 64 - dtype.bits;
     bool is_negative = dtype.code == HEDDLE_DTYPE_INT && (bits >> (dtype.bits - 1) & 1) != 0;
@@ -254,7 +255,8 @@ heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto 
   heddle__constant *v = &p.value;
   heddle_status s = heddle__onnx_tensor(r, tensor, &p);
   *out = (heddle__onnx_number){.is_whole = true};
-  if (s == HEDDLE_OK && v->data != NULL && v->bytes == v->dtype.bits / 8) *out = number_of(v->dtype, v->data);
+  if (s == HEDDLE_OK && v->data != NULL && v->bytes == heddle__dtype_bytes(v->dtype))
+    *out = number_of(v->dtype, v->data);
   else if (s == HEDDLE_OK) heddle__onnx_problem(r, node, "a tensor of its attributes is not one number");
   const bool plain =
       v->dtype.code <= HEDDLE_DTYPE_FLOAT || v->dtype.code == HEDDLE_DTYPE_BFLOAT || v->dtype.code == HEDDLE_DTYPE_BOOL;

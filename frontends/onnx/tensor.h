@@ -10,13 +10,10 @@
  * shape and bytes do not go together. */
 heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, struct heddle__param *out);
 
-/* packed.c: the bits of an element that does not fill a byte; 0: others. And the type that such a constant has in graphs. */
+/* packed.c: the bits of an element that does not fill a byte; 0: others. And the n numbers of a tensor of such a type, a byte
+ * each. */
 int heddle__onnx_packed_bits(int32_t type);
-int32_t heddle__onnx_stored_type(int32_t type);
-/* The n numbers of a tensor of such a type, as bytes. */
 heddle_status heddle__onnx_packed(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t n, void *out);
-/* Notes a problem where a node's operator does not take operands of such a type. */
-void heddle__onnx_check_packed(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 
 /* sparse.c: a sparse tensor with all its elements; *out is NULL where a problem was noted. And those of a graph as further
  * initialisers. */

@@ -31,12 +31,12 @@ static const struct type {
     [ONNX_FLOAT8E4M3FNUZ] = {"FLOAT8E4M3FNUZ", "e4m3fnuz_float8", {11, 8, 1}},
     [ONNX_FLOAT8E5M2] = {"FLOAT8E5M2", "e5m2_float8", {12, 8, 1}},
     [ONNX_FLOAT8E5M2FNUZ] = {"FLOAT8E5M2FNUZ", "e5m2fnuz_float8", {13, 8, 1}},
-    [ONNX_UINT4] = {"UINT4", NULL, {0, 0, 0}},
-    [ONNX_INT4] = {"INT4", NULL, {0, 0, 0}},
-    [23] = {"FLOAT4E2M1", NULL, {0, 0, 0}},
+    [ONNX_UINT4] = {"UINT4", "uint4", {HEDDLE_DTYPE_UINT, 4, 1}},
+    [ONNX_INT4] = {"INT4", "int4", {HEDDLE_DTYPE_INT, 4, 1}},
+    [ONNX_FLOAT4E2M1] = {"FLOAT4E2M1", "e2m1_float4", {17, 4, 1}},
     [ONNX_FLOAT8E8M0] = {"FLOAT8E8M0", "e8m0_float8", {14, 8, 1}},
-    [ONNX_UINT2] = {"UINT2", NULL, {0, 0, 0}},
-    [ONNX_INT2] = {"INT2", NULL, {0, 0, 0}},
+    [ONNX_UINT2] = {"UINT2", "uint2", {HEDDLE_DTYPE_UINT, 2, 1}},
+    [ONNX_INT2] = {"INT2", "int2", {HEDDLE_DTYPE_INT, 2, 1}},
 };
 
 #define N_TYPES (int32_t)(sizeof types / sizeof types[0])

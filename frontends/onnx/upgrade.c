@@ -44,7 +44,6 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
   if (heddle__onnx_is_control(node)) return heddle__onnx_control(r, node, depth);
   const expansion_row *row = heddle__onnx_expansion(node);
-  heddle__onnx_check_packed(r, node);
   if (row != NULL && row->expand != NULL) return heddle__onnx_expand(r, node, row);
   heddle_status s = heddle__onnx_learn_node(r, node);
   bool is_done = false;

@@ -20,7 +20,8 @@ DTYPES = {np.dtype(t): n for t, n in (
     ("bool", "bool"), ("float16", "float16"), (ml_dtypes.bfloat16, "bfloat16"),
     (ml_dtypes.float8_e4m3fn, "e4m3_float8"), (ml_dtypes.float8_e4m3fnuz, "e4m3fnuz_float8"),
     (ml_dtypes.float8_e5m2, "e5m2_float8"), (ml_dtypes.float8_e5m2fnuz, "e5m2fnuz_float8"),
-    (ml_dtypes.float8_e8m0fnu, "e8m0_float8"))}
+    (ml_dtypes.float8_e8m0fnu, "e8m0_float8"), (ml_dtypes.int4, "int4"), (ml_dtypes.uint4, "uint4"),
+    (ml_dtypes.int2, "int2"), (ml_dtypes.uint2, "uint2"), (ml_dtypes.float4_e2m1fn, "e2m1_float4"))}
 
 
 def accelerated():

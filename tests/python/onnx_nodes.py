@@ -46,7 +46,7 @@ def compare(got, want, rtol, atol, is_random=False):
             return f"output {i} is {g.dtype}{list(g.shape)}, expected {w.dtype}{list(w.shape)}"
         if is_random:
             continue
-        if w.dtype.name.startswith("float8"):  # of the same numbers; NaN has several codes
+        if w.dtype.name.startswith(("float8", "float4")):  # of the same numbers; NaN has several codes
             if not np.array_equal(g.astype(np.float64), w.astype(np.float64), equal_nan=True):
                 return f"output {i} differs"
         elif w.dtype.kind == "f" or w.dtype.name == "bfloat16":

@@ -185,6 +185,21 @@ def test_two_bits(tmp_path):
         judge(run(tmp_path, proto, {}), [(q * 0.5).astype(F32)], "")
 
 
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "INT2", "UINT2"])
+def test_values_of_few_bits(kind, tmp_path):
+    """Made by QuantizeLinear and moved before they are dequantised."""
+    to = getattr(TensorProto, kind)
+    x = {"x": floats(3, 7, scale=3.0)}
+    nodes = [onnx_node("QuantizeLinear", ["x", "s", "z"], "q"), onnx_node("Transpose", "q", "t"), onnx_node("Slice", ["t", "a", "b"], "u"),
+             onnx_node("DequantizeLinear", ["u", "s", "z"], "y"), onnx_node("Cast", "u", "z1", to=TensorProto.INT32)]
+    proto = model(nodes, x, {"s": F32(0.7), "a": np.array([1], np.int64), "b": np.array([6], np.int64)},
+                  {"y": (F32, None), "z1": (np.int32, None)}, opset=25)
+    proto.graph.initializer.append(few_bits("z", np.array([1]).reshape(()), to, True))
+    low, high = (-8, 7) if kind == "INT4" else (0, 15) if kind == "UINT4" else (-2, 1) if kind == "INT2" else (0, 3)
+    q = np.clip(np.rint(x["x"] / F32(0.7)) + 1, low, high).T[1:6]
+    judge(run(tmp_path, proto, x), [((q - 1) * F32(0.7)).astype(F32), q.astype(np.int32)], "")
+
+
 @pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"])
 @pytest.mark.parametrize("saturate", [0, 1])
 def test_float8(kind, saturate, tmp_path):

@@ -111,7 +111,8 @@ uint8_t narrow_store(int type, double x, bool saturate, int rounds) {
   int exponent, code;
   frexp(x, &exponent); /* of a part in [0.5, 1) */
   exponent--;
-  if (x == 0 || exponent < 1 - f->bias) exponent = 1 - f->bias; /* a subnormal has the same step as the least normal number */
+  if (x == 0 || exponent < 1 - f->bias)
+    exponent = 1 - f->bias; /* a subnormal has the same step as the least normal number */
   const double steps = nearbyint(ldexp(fabs(x), f->mantissa - exponent));
   if (steps > 1024)
     return saturate ? (uint8_t)(f->most | sign) : large; /* the step of an exponent that the type has not */
