@@ -191,9 +191,9 @@ def test_values_of_few_bits(kind, tmp_path):
     to = getattr(TensorProto, kind)
     x = {"x": floats(3, 7, scale=3.0)}
     nodes = [onnx_node("QuantizeLinear", ["x", "s", "z"], "q"), onnx_node("Transpose", "q", "t"), onnx_node("Slice", ["t", "a", "b"], "u"),
-             onnx_node("DequantizeLinear", ["u", "s", "z"], "y"), onnx_node("Cast", "u", "z1", to=TensorProto.INT32)]
+             onnx_node("DequantizeLinear", ["u", "s", "z"], "y"), onnx_node("Cast", "u", "w", to=TensorProto.INT32)]
     proto = model(nodes, x, {"s": F32(0.7), "a": np.array([1], np.int64), "b": np.array([6], np.int64)},
-                  {"y": (F32, None), "z1": (np.int32, None)}, opset=25)
+                  {"y": (F32, None), "w": (np.int32, None)}, opset=25)
     proto.graph.initializer.append(few_bits("z", np.array([1]).reshape(()), to, True))
     low, high = (-8, 7) if kind == "INT4" else (0, 15) if kind == "UINT4" else (-2, 1) if kind == "INT2" else (0, 3)
     q = np.clip(np.rint(x["x"] / F32(0.7)) + 1, low, high).T[1:6]
