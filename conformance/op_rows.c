@@ -30,6 +30,8 @@ static const op_line lines[] = {
    "count_include_pad=1", 13}, {"AveragePool", "f", "T[1,2,7,7] > T[1,2,4,4] ; kernel_shape:2,2 strides:2,2 ceil_mode=1", 13},
   {"BatchNormalization", H, "T[2,3,5,4] T[3] T[3] T[3]{-0.5,0.5} T[3]{0.3,2} > T[2,3,5,4]", 13},
   {"BatchNormalization", "f", "T[2,17] T[17] T[17] T[17] T[17]{0.3,2} > T[2,17] ; epsilon~0.01", 14},
+  {"BatchNormalization", F, "T[3,4,5] T[4] T[4] T[4]{-0.5,0.5} T[4]{0.3,2} > T[3,4,5] T[4] T[4] ; training_mode=1", 15},
+  {"BatchNormalization", "d", "T[3,4,5] T[4] T[4] T[4]{-0.5,0.5} T[4]{0.3,2} > T[3,4,5]", 15},
   {"CumSum", "fdil", "T[3,7] l#1 > T[3,7]", 14}, {"CumSum", "f", "T[3,7] l#0 > T[3,7] ; exclusive=1 reverse=1", 14},
   {"CumProd", "fdl", "T[3,7]{1,2} l#1 > T[3,7]", 26},
   {"GlobalAveragePool", H, "T[2,3,7,9] > T[2,3,1,1]", 13}, {"GlobalAveragePool", "f", "T[1,2,1031] > T[1,2,1]", 13},

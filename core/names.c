@@ -5,16 +5,17 @@
 
 void heddle__dtype_name(heddle_dtype dtype, char out[32]) {
   static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex"};
+  static const char *const float8[] = {"e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0"}; /* DLPack's types 10 to 14 */
   char lanes[8] = "";
   if (dtype.lanes != 1) snprintf(lanes, sizeof lanes, "x%u", (unsigned)dtype.lanes);
   if (dtype.code == HEDDLE_DTYPE_BOOL && dtype.bits == 8) {
     snprintf(out, 32, "bool%s", lanes);
   } else if (dtype.code < sizeof names / sizeof names[0] && dtype.bits != 0) {
     snprintf(out, 32, "%s%u%s", names[dtype.code], (unsigned)dtype.bits, lanes);
-  } else if (dtype.code == 10 && dtype.bits == 8) {
-    snprintf(out, 32, "e4m3_float8%s", lanes);
-  } else if (dtype.code == 12 && dtype.bits == 8) {
-    snprintf(out, 32, "e5m2_float8%s", lanes);
+  } else if (dtype.code == 17 && dtype.bits == 4) {
+    snprintf(out, 32, "e2m1_float4%s", lanes);
+  } else if (dtype.code >= 10 && dtype.code <= 14 && dtype.bits == 8) {
+    snprintf(out, 32, "%s_float8%s", float8[dtype.code - 10], lanes);
   } else {
     snprintf(out, 32, "dtype(%u,%u,%u)", (unsigned)dtype.code, (unsigned)dtype.bits, (unsigned)dtype.lanes);
   }

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/tensor.h"
 #include "graph/infer.h"
 #include "graph/general.h"
 
@@ -223,7 +224,7 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
     return true;
   }
   if (strncmp(f->node->op, "Reduce", 6) == 0)
-    return n_out == 1 && reduced(f, (int64_t)(f->in[0]->bytes / (f->in[0]->dtype.bits / 8)), out);
+    return n_out == 1 && reduced(f, (int64_t)(f->in[0]->bytes / heddle__dtype_bytes(f->in[0]->dtype)), out);
   return elementwise(f, out);
 }
 
@@ -277,7 +278,7 @@ static heddle_status by_kernel(const fold *f, const heddle__known *outs, char *d
 
 /* One element after another, where this file knows the operator and the types. */
 static bool by_element(fold *f, char *data) {
-  const int64_t n = (int64_t)(f->out->bytes / (f->out->dtype.bits / 8));
+  const int64_t n = (int64_t)(f->out->bytes / heddle__dtype_bytes(f->out->dtype));
   bool known = f->node->domain[0] == '\0' && is_known_type(f->out->dtype);
   for (uint32_t i = 0; i < f->node->n_inputs && known && strcmp(f->node->op, "Shape") != 0; i++)
     known = f->in[i] == NULL || is_known_type(f->in[i]->dtype);
@@ -301,7 +302,7 @@ heddle_status heddle__fold(heddle__plan *plan, heddle__fold_room *room, const he
   if (out->bytes == 0) return HEDDLE_OK;
   heddle_status s = take(plan, room, node, out->bytes, keep, &data, err);
   if (s != HEDDLE_OK) return s;
-  const bool small = out->bytes <= (uint64_t)MAX_ELEMENTS * (out->dtype.bits / 8);
+  const bool small = out->bytes <= (uint64_t)MAX_ELEMENTS * heddle__dtype_bytes(out->dtype);
   bool done = small && by_element(&f, data);
   if (!done && !shape) s = by_kernel(&f, outs, data, &done, err);
   if (!done && !small && s == HEDDLE_OK) done = by_element(&f, data);

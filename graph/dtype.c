@@ -18,7 +18,11 @@ static const struct base {
     {"handle", HEDDLE_DTYPE_HANDLE, 64},
     {"bfloat", HEDDLE_DTYPE_BFLOAT, 16},
     {"e4m3_float", 10, 8},
+    {"e4m3fnuz_float", 11, 8},
     {"e5m2_float", 12, 8},
+    {"e5m2fnuz_float", 13, 8},
+    {"e8m0_float", 14, 8},
+    {"e2m1_float", 17, 4},
 };
 
 /* Decimal digits at *text, at most max; false for none, for a leading 0 or for more. */
@@ -71,10 +75,17 @@ heddle_status heddle__dtype_parse(const char *text, heddle_dtype *out, heddle_er
                       shown);
 }
 
-heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err) {
+/* Of 4 and 2 bits, each in a byte of its own. */
+static bool is_narrow(heddle_dtype d) {
+  const bool is_whole = d.code == HEDDLE_DTYPE_INT || d.code == HEDDLE_DTYPE_UINT;
+  return d.lanes == 1 && ((is_whole && (d.bits == 4 || d.bits == 2)) || (d.code == 17 && d.bits == 4));
+}
+
+heddle_status heddle__dtype_usable(heddle_dtype dtype, bool takes_narrow, heddle_error *err) {
   char name[32];
   bool whole = dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64, good;
   heddle__dtype_name(dtype, name);
+  if (takes_narrow && is_narrow(dtype)) return HEDDLE_OK;
   if (dtype.bits < 8)
     return heddle__fail(err, HEDDLE_EUNSUPPORTED,
                         "%s: no operator takes types of less than 8 bits (but bool); use int8 "

@@ -1,5 +1,4 @@
-/* graph/infer_norm.c: normalisations, whose first output is shaped as their first input, and Dropout, which does
- * nothing in inference. */
+/* graph/infer_norm.c: normalisations, whose first output is shaped as their first input, and Dropout. */
 #include "graph/infer.h"
 
 #include <string.h>
@@ -22,10 +21,16 @@ heddle_status heddle__infer_batch_norm(const heddle_graph *g, const heddle__node
                                        const heddle__known *const *inputs, heddle__known *outputs, int32_t *needs,
                                        heddle_error *err) {
   (void)needs;
-  if (heddle__attr_int(node, "training_mode", 0) != 0 || node->n_outputs > 1)
+  const bool trains = heddle__attr_int(node, "training_mode", 0) != 0;
+  if (!trains && node->n_outputs > 1)
     return heddle__node_fail(g, node, err, HEDDLE_EUNSUPPORTED,
-                             "training is not supported: one output, training_mode 0");
-  return per_channel(g, node, inputs, outputs, err);
+                             "it has several outputs, which training_mode 1 of opset 14 and later has");
+  const heddle_status s = per_channel(g, node, inputs, outputs, err);
+  for (uint32_t k = 1; k < node->n_outputs && s == HEDDLE_OK; k++) { /* mean and variance, with those of the batch */
+    outputs[k] = *inputs[3];
+    outputs[k].data = NULL;
+  }
+  return s;
 }
 
 heddle_status heddle__infer_instance_norm(const heddle_graph *g, const heddle__node *node,
@@ -74,12 +79,8 @@ heddle_status heddle__infer_dropout(const heddle_graph *g, const heddle__node *n
     if (training->dtype.code != HEDDLE_DTYPE_BOOL ||
         heddle__tensor_bytes(training->dtype, training->ndim, training->shape, &bytes, NULL) != HEDDLE_OK || bytes != 1)
       return heddle__bad_input(g, node, 2, training, err, "one bool");
-    heddle_status s = heddle__needs_bytes(g, node, inputs, 2, needs, err);
+    heddle_status s = heddle__needs_bytes(g, node, inputs, 2, needs, err); /* each mode has a kernel of its own */
     if (s != HEDDLE_OK) return s;
-    if (*(const char *)training->data != 0)
-      return heddle__node_fail(g, node, err, HEDDLE_EUNSUPPORTED,
-                               "its input training_mode is true: training is not "
-                               "supported");
   }
   heddle_status s = heddle__infer_float(g, node, inputs, outputs, needs, err);
   if (s == HEDDLE_OK && node->n_outputs > 1) {

@@ -39,7 +39,7 @@ static heddle_status read_dtypes(heddle__reader *r, const json_t *list) {
       return heddle__reader_fail(r, HEDDLE_EFORMAT, "attrs.dltype[1][%u]: expected a string, found %s", i,
                                  heddle__json_words(value, words));
     heddle_status s = heddle__dtype_parse(json_string_value(value), &type->dtype, r->err);
-    if (s == HEDDLE_OK) s = heddle__dtype_usable(type->dtype, r->err);
+    if (s == HEDDLE_OK) s = heddle__dtype_usable(type->dtype, r->g->is_heddle, r->err);
     if (s != HEDDLE_OK) return heddle__prefix(r->err, s, "%s: attrs.dltype[1][%u]: ", r->name, i);
     type->has_dtype = true;
   }

@@ -53,8 +53,9 @@ heddle_status heddle__tensor_bytes(heddle_dtype dtype, uint32_t ndim, const int6
 /* The dtype of a name in graph JSON, "float32"; bool is (6, 8, 1). heddle__dtype_name (core/tensor.h) is its inverse. */
 heddle_status heddle__dtype_parse(const char *text, heddle_dtype *out, heddle_error *err);
 
-/* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED for int4, handles and the like. */
-heddle_status heddle__dtype_usable(heddle_dtype dtype, heddle_error *err);
+/* Whether values of a graph may have the dtype: HEDDLE_EUNSUPPORTED for handles and the like, and for types of 4 and 2 bits in
+ * TVM's graphs. */
+heddle_status heddle__dtype_usable(heddle_dtype dtype, bool takes_narrow, heddle_error *err);
 
 /* Whether it is of libheddle's own table, and not of operators/, whose kernels fold. */
 bool heddle__schema_is_own(const heddle__schema *schema);

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "frontends/onnx/expand.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
@@ -181,6 +182,7 @@ static heddle_status add_graphs(writer *w, const Onnx__NodeProto *node, json_t *
 static void unknown(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
   const Onnx__ModelProto *m = r->model;
   char shown[44];
+  if (heddle__onnx_expansion(node) != NULL) return; /* what is wrong with it was noted */
   if (node->domain[0] == '\0') {
     heddle__onnx_problem(r, node, "the operator is not known in opset %u%s", (unsigned)r->target,
                          HEDDLE__NO_RARE_OPERATORS);

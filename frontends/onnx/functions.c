@@ -124,6 +124,8 @@ static heddle_status find_default(call *c, const char *name, const Onnx__Attribu
   return HEDDLE_OK;
 }
 
+static heddle_status copy_graph(call *c, Onnx__GraphProto **graph);
+
 /* An attribute that refers to one of the caller's is that one under its own name, or the function's value for it, or
  * left out where there is none. */
 static heddle_status copy_attributes(call *c, Onnx__NodeProto *node) {
@@ -144,10 +146,61 @@ static heddle_status copy_attributes(call *c, Onnx__NodeProto *node) {
     *copy = *given;
     copy->name = a->name;
     list[n++] = copy;
+    heddle_status s = copy->g != NULL && given == a ? copy_graph(c, &copy->g) : HEDDLE_OK;
+    if (s != HEDDLE_OK) return s;
   }
   node->attribute = list;
   node->n_attribute = n;
   return HEDDLE_OK;
+}
+
+/* A graph within, whose attributes may refer to the caller's too. */
+static heddle_status copy_graph(call *c, Onnx__GraphProto **graph) {
+  Onnx__GraphProto *copy = heddle__onnx_take(&c->r->arena, sizeof *copy);
+  heddle_status s = HEDDLE_OK;
+  if (copy == NULL) return heddle__onnx_no_memory(c->r);
+  *copy = **graph;
+  copy->node = heddle__onnx_take(&c->r->arena, copy->n_node * sizeof(Onnx__NodeProto *));
+  if (copy->node == NULL) return heddle__onnx_no_memory(c->r);
+  for (size_t i = 0; i < copy->n_node && s == HEDDLE_OK; i++) {
+    Onnx__NodeProto *node = copy->node[i] = heddle__onnx_take(&c->r->arena, sizeof *node);
+    if (node == NULL) return heddle__onnx_no_memory(c->r);
+    *node = *(*graph)->node[i];
+    s = copy_attributes(c, node);
+  }
+  *graph = copy;
+  return s;
+}
+
+static heddle_status note(call *c, const char *inside) {
+  const char *name = json_string_value(json_object_get(c->values, inside));
+  if (name == NULL || json_object_set_new(c->r->used, name, json_true()) == 0) return HEDDLE_OK;
+  return heddle__onnx_no_memory(c->r);
+}
+
+/* Values of the function that graphs of a node take are used. */
+static heddle_status note_graphs(call *c, const Onnx__NodeProto *node) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t a = 0; a < node->n_attribute && s == HEDDLE_OK; a++) {
+    const Onnx__GraphProto *g = node->attribute[a]->g;
+    for (size_t i = 0; g != NULL && i < g->n_output && s == HEDDLE_OK; i++) s = note(c, g->output[i]->name);
+    for (size_t i = 0; g != NULL && i < g->n_node && s == HEDDLE_OK; i++) {
+      for (size_t k = 0; k < g->node[i]->n_input && s == HEDDLE_OK; k++) s = note(c, g->node[i]->input[k]);
+      if (s == HEDDLE_OK) s = note_graphs(c, g->node[i]);
+    }
+  }
+  return s;
+}
+
+/* With those of graphs within. */
+static size_t count_nodes(Onnx__NodeProto *const *nodes, size_t n) {
+  size_t all = n;
+  for (size_t i = 0; i < n; i++)
+    for (size_t a = 0; a < nodes[i]->n_attribute; a++) {
+      const Onnx__GraphProto *g = nodes[i]->attribute[a]->g;
+      if (g != NULL) all += count_nodes(g->node, g->n_node);
+    }
+  return all;
 }
 
 static heddle_status copy_node(call *c, const Onnx__NodeProto *inner, Onnx__NodeProto **out) {
@@ -174,22 +227,21 @@ heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto 
     json_decref(c.values);
     return HEDDLE_OK;
   }
-  for (size_t i = 0; i < function->n_node; i++) {
-    if (!heddle__onnx_has_graph(function->node[i])) continue;
-    heddle__onnx_problem(r, node, "the function that it calls has a node that runs a graph (%s)",
-                         function->node[i]->op_type);
-    json_decref(c.values);
-    return HEDDLE_OK;
-  }
   Onnx__NodeProto **copies = heddle__onnx_take(&r->arena, function->n_node * sizeof *copies);
   heddle_status s = c.values != NULL && copies != NULL ? bind_ends(&c) : heddle__onnx_no_memory(r);
-  if (s == HEDDLE_OK && function->n_node > r->left_to_inline)
+  const size_t n_nodes = count_nodes(function->node, function->n_node);
+  if (s == HEDDLE_OK && n_nodes > r->left_to_inline)
     s = heddle__onnx_fail(r, HEDDLE_ELIMIT,
                           "its functions come to too many nodes; the limit is an option of the reader");
-  if (s == HEDDLE_OK) r->left_to_inline -= (uint32_t)function->n_node;
+  if (s == HEDDLE_OK) r->left_to_inline -= (uint32_t)n_nodes;
   /* All are copied before the first is upgraded, for which it counts what is used. */
   for (size_t i = 0; i < function->n_node && s == HEDDLE_OK; i++) s = copy_node(&c, function->node[i], &copies[i]);
-  json_decref(c.values);
+  for (size_t i = 0; i < function->n_node && s == HEDDLE_OK; i++) s = note_graphs(&c, copies[i]);
+  /* What a graph within takes from outside is a value of the function, and nothing further out. */
+  const struct heddle__onnx_scope scope = {c.values, NULL}, *outer = r->scope;
+  r->scope = &scope;
   for (size_t i = 0; i < function->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_upgrade_node(r, copies[i], depth);
+  r->scope = outer;
+  json_decref(c.values);
   return s;
 }

@@ -7,12 +7,6 @@
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
 
-/* Names of a graph to names of the model; what is not in it is looked for further out. */
-struct heddle__onnx_scope {
-  json_t *names;
-  const struct heddle__onnx_scope *outer;
-};
-
 bool heddle__onnx_is_control(const Onnx__NodeProto *node) {
   return node->domain[0] == '\0' && heddle__onnx_has_graph(node) &&
          (strcmp(node->op_type, "If") == 0 || strcmp(node->op_type, "Loop") == 0 || strcmp(node->op_type, "Scan") == 0);

@@ -141,8 +141,7 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
       return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset its operators are");
   }
   if (r->opset == 0) r->opset = HEDDLE__OPSET_LAST; /* all its operators are of other domains */
-  r->target = (uint32_t)r->opset;
-  if (r->target < HEDDLE__OPSET_FIRST) r->target = HEDDLE__OPSET_FIRST;
+  r->target = heddle__onnx_base(r);
   return HEDDLE_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "frontends/onnx/arena.h"
 #include "frontends/onnx/maps.h"
 #include "graph/frontend.h"
+#include "graph/opschema.h"
 
 /* The versions of ONNX that are read: of its default operators, to the last that graphs have, and of the file format. */
 #define HEDDLE__ONNX_OPSET_FIRST 7
@@ -25,6 +26,12 @@ typedef struct heddle__onnx_problems {
   unsigned n_kinds, n, n_left_out; /* left out: those of further kinds */
   char first_node[128];            /* of the first one; "": it is of no node */
 } heddle__onnx_problems;
+
+/* Names of a graph, or of a function, to names of the model; what is not in it is looked for further out. */
+struct heddle__onnx_scope {
+  json_t *names;
+  const struct heddle__onnx_scope *outer;
+};
 
 typedef struct heddle__onnx_reader {
   const char *name;  /* the file's, for errors */
@@ -127,6 +134,14 @@ heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node
 /* versions.c: notes problems of a node that is not of the model's opset, or has attributes that the opset has not, or one
  * twice. is_call: it calls a function of the model, which may have any attributes. */
 void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node, bool is_call);
+
+/* The opset of graphs that the model's own nodes are of; r->target may be a later one. */
+static inline uint32_t heddle__onnx_base(const heddle__onnx_reader *r) {
+  return r->opset > HEDDLE__OPSET_FIRST ? (uint32_t)r->opset : HEDDLE__OPSET_FIRST;
+}
+
+/* versions.c: HEDDLE_ATTR_*, or a number that is none of them. */
+uint32_t heddle__onnx_attr_kind(const Onnx__AttributeProto *a);
 
 /* attrs.c: what an attribute is; files of the first formats leave the kind out. */
 Onnx__AttributeProto__AttributeType heddle__onnx_kind(const Onnx__AttributeProto *a);

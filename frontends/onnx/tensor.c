@@ -8,6 +8,8 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/tensor.h"
+#include "frontends/onnx/blocked.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 #include "plugins/common/float16.h"
@@ -76,7 +78,7 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
  * more than one of them is in memory twice. */
 static heddle_status take_bytes(heddle__onnx_reader *r, const unsigned char *from, struct heddle__param *out) {
   heddle__constant *v = &out->value;
-  bool is_aligned = (uintptr_t)from % (v->dtype.bits / 8) == 0;
+  bool is_aligned = (uintptr_t)from % heddle__dtype_bytes(v->dtype) == 0;
   bool is_weights = v->bytes > HEDDLE__UNALIGNED_BYTES && v->ndim > 1;
   const bool is_lent = r->is_lent && from >= r->file && from < r->file + r->file_bytes;
   if (from != NULL && !is_lent && (r->only_looks || is_weights || (v->bytes > SMALL && is_aligned))) {
@@ -122,6 +124,11 @@ static bool fits(const Onnx__TensorProto *t, const field *f, size_t i) {
   int32_t n = t->int32_data[i];
   switch (t->data_type) {
   case ONNX_INT8: return n >= INT8_MIN && n <= INT8_MAX;
+  case ONNX_FLOAT8E4M3FN: /* the bits of float8 */
+  case ONNX_FLOAT8E4M3FNUZ:
+  case ONNX_FLOAT8E5M2:
+  case ONNX_FLOAT8E5M2FNUZ:
+  case ONNX_FLOAT8E8M0:
   case ONNX_UINT8: return n >= 0 && n <= UINT8_MAX;
   case ONNX_INT16: return n >= INT16_MIN && n <= INT16_MAX;
   case ONNX_BOOL: return n == 0 || n == 1;
@@ -179,7 +186,7 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   }
   for (size_t i = 0; i < t->n_dims; i++)
     if (t->dims[i] < 0) return bad(r, t, "dimension %zu is %lld", i, (long long)t->dims[i]);
-  if (!shape_bytes(t, v->dtype.bits / 8, &elements, &v->bytes) || v->bytes > SIZE_MAX / 2)
+  if (!shape_bytes(t, heddle__dtype_bytes(v->dtype), &elements, &v->bytes) || v->bytes > SIZE_MAX / 2)
     return heddle__onnx_fail(r, HEDDLE_ELIMIT, "tensor '%s': its shape has more bytes than any memory", shown);
   out->file_dtype = v->dtype;
   if (v->dtype.code == HEDDLE_DTYPE_BOOL) out->file_dtype = (heddle_dtype){HEDDLE_DTYPE_UINT, 1, 1};
@@ -188,6 +195,14 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   if (v->shape == NULL) return heddle__onnx_no_memory(r);
   for (size_t i = 0; i < t->n_dims; i++) v->shape[i] = t->dims[i];
 
+  const bool is_blocked = t->has_data_location && (int)t->data_location == HEDDLE__ONNX_BLOCKED;
+  if (is_blocked || heddle__onnx_packed_bits(t->data_type) != 0) {
+    v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+    if (v->data == NULL) return heddle__onnx_no_memory(r);
+    if (is_blocked && r->only_looks) return HEDDLE_OK;
+    if (!is_blocked) return heddle__onnx_packed(r, t, elements, v->data);
+    return heddle__onnx_blocked_fill(r, (const heddle__onnx_blocked *)(const void *)t->raw_data.data, v->data);
+  }
   if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
     const unsigned char *from = NULL;
     heddle_status s = external_bytes(r, t, v->bytes, &from);
@@ -216,7 +231,7 @@ static heddle__onnx_number number_of(heddle_dtype dtype, const void *data) {
   heddle__onnx_number n = {.is_whole = dtype.code != HEDDLE_DTYPE_FLOAT && dtype.code != HEDDLE_DTYPE_BFLOAT};
   uint64_t bits = 0;
   float single;
-  memcpy(&bits, data, dtype.bits / 8);
+  memcpy(&bits, data, heddle__dtype_bytes(dtype));
   if (n.is_whole) {
     unsigned unused = 64 - dtype.bits;
     bool is_negative = dtype.code == HEDDLE_DTYPE_INT && (bits >> (dtype.bits - 1) & 1) != 0;
@@ -240,7 +255,8 @@ heddle_status heddle__onnx_scalar(heddle__onnx_reader *r, const Onnx__NodeProto 
   heddle__constant *v = &p.value;
   heddle_status s = heddle__onnx_tensor(r, tensor, &p);
   *out = (heddle__onnx_number){.is_whole = true};
-  if (s == HEDDLE_OK && v->data != NULL && v->bytes == v->dtype.bits / 8) *out = number_of(v->dtype, v->data);
+  if (s == HEDDLE_OK && v->data != NULL && v->bytes == heddle__dtype_bytes(v->dtype))
+    *out = number_of(v->dtype, v->data);
   else if (s == HEDDLE_OK) heddle__onnx_problem(r, node, "a tensor of its attributes is not one number");
   const bool plain =
       v->dtype.code <= HEDDLE_DTYPE_FLOAT || v->dtype.code == HEDDLE_DTYPE_BFLOAT || v->dtype.code == HEDDLE_DTYPE_BOOL;

@@ -10,6 +10,11 @@
  * shape and bytes do not go together. */
 heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, struct heddle__param *out);
 
+/* packed.c: the bits of an element that does not fill a byte; 0: others. And the n numbers of a tensor of such a type, a byte
+ * each. */
+int heddle__onnx_packed_bits(int32_t type);
+heddle_status heddle__onnx_packed(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t n, void *out);
+
 /* sparse.c: a sparse tensor with all its elements; *out is NULL where a problem was noted. And those of a graph as further
  * initialisers. */
 heddle_status heddle__onnx_dense(heddle__onnx_reader *r, const Onnx__SparseTensorProto *from, Onnx__TensorProto **out);

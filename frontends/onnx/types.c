@@ -27,16 +27,16 @@ static const struct type {
     [14] = {"COMPLEX64", NULL, {0, 0, 0}},
     [15] = {"COMPLEX128", NULL, {0, 0, 0}},
     [ONNX_BFLOAT16] = {"BFLOAT16", "bfloat16", {HEDDLE_DTYPE_BFLOAT, 16, 1}},
-    [17] = {"FLOAT8E4M3FN", NULL, {0, 0, 0}},
-    [18] = {"FLOAT8E4M3FNUZ", NULL, {0, 0, 0}},
-    [19] = {"FLOAT8E5M2", NULL, {0, 0, 0}},
-    [20] = {"FLOAT8E5M2FNUZ", NULL, {0, 0, 0}},
-    [21] = {"UINT4", NULL, {0, 0, 0}},
-    [22] = {"INT4", NULL, {0, 0, 0}},
-    [23] = {"FLOAT4E2M1", NULL, {0, 0, 0}},
-    [24] = {"FLOAT8E8M0", NULL, {0, 0, 0}},
-    [25] = {"UINT2", NULL, {0, 0, 0}},
-    [26] = {"INT2", NULL, {0, 0, 0}},
+    [ONNX_FLOAT8E4M3FN] = {"FLOAT8E4M3FN", "e4m3_float8", {10, 8, 1}},
+    [ONNX_FLOAT8E4M3FNUZ] = {"FLOAT8E4M3FNUZ", "e4m3fnuz_float8", {11, 8, 1}},
+    [ONNX_FLOAT8E5M2] = {"FLOAT8E5M2", "e5m2_float8", {12, 8, 1}},
+    [ONNX_FLOAT8E5M2FNUZ] = {"FLOAT8E5M2FNUZ", "e5m2fnuz_float8", {13, 8, 1}},
+    [ONNX_UINT4] = {"UINT4", "uint4", {HEDDLE_DTYPE_UINT, 4, 1}},
+    [ONNX_INT4] = {"INT4", "int4", {HEDDLE_DTYPE_INT, 4, 1}},
+    [ONNX_FLOAT4E2M1] = {"FLOAT4E2M1", "e2m1_float4", {17, 4, 1}},
+    [ONNX_FLOAT8E8M0] = {"FLOAT8E8M0", "e8m0_float8", {14, 8, 1}},
+    [ONNX_UINT2] = {"UINT2", "uint2", {HEDDLE_DTYPE_UINT, 2, 1}},
+    [ONNX_INT2] = {"INT2", "int2", {HEDDLE_DTYPE_INT, 2, 1}},
 };
 
 #define N_TYPES (int32_t)(sizeof types / sizeof types[0])
@@ -105,14 +105,67 @@ static int64_t attr_int(const Onnx__NodeProto *node, const char *name, int64_t f
   return fallback;
 }
 
+static int32_t type_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, size_t k) {
+  return k < node->n_input ? heddle__onnx_known_of(r, node->input[k]).type : 0;
+}
+
+/* The greatest rank of all operands; -1 where one is not known. */
+static int32_t widest(const heddle__onnx_reader *r, const Onnx__NodeProto *node) {
+  int32_t most = -1;
+  for (size_t k = 0; k < node->n_input; k++) {
+    const int32_t rank = heddle__onnx_known_of(r, node->input[k]).rank;
+    if (rank < 0) return -1;
+    if (rank > most) most = rank;
+  }
+  return most;
+}
+
+/* How many numbers a tensor of the model has that is input k; -1: it is none. */
+static int32_t count_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, size_t k) {
+  const Onnx__TensorProto *t = k < node->n_input ? heddle__onnx_find_tensor(r, node->input[k]) : NULL;
+  return t != NULL && t->n_dims == 1 && t->dims[0] >= 0 && t->dims[0] < 255 ? (int32_t)t->dims[0] : -1;
+}
+
+/* The rank of the results of a node whose first operand has the rank first; -1: not known. */
+static int32_t rank_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, int32_t first) {
+  static const char same_rank[] =
+      "Abs AveragePool BatchNormalization Cast CastLike Clip Concat Conv ConvTranspose CumSum DequantizeLinear Dropout "
+      "DynamicQuantizeLinear Elu Erf Exp Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Identity "
+      "InstanceNormalization LRN LayerNormalization LeakyRelu Log LogSoftmax MaxPool Neg Not PRelu Pad "
+      "QuantizeLinear RMSNormalization Reciprocal Relu Resize RotaryEmbedding Round Sigmoid Slice Softmax Split Sqrt "
+      "Tanh "
+      "Transpose Trilu Upsample";
+  static const char broadcast[] =
+      "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow Sub "
+      "Sum Where";
+  const char *op = node->op_type;
+  int32_t more = count_of(r, node, 1);
+  if (is_one_of(op, "Flatten Gemm")) return 2;
+  if (strcmp(op, "Shape") == 0) return 1;
+  if (is_one_of(op, broadcast)) return widest(r, node);
+  if (is_one_of(op, "MatMul MatMulInteger")) {
+    const int32_t rank = widest(r, node);
+    for (size_t k = 0; k < 2 && k < node->n_input; k++)
+      if (heddle__onnx_known_of(r, node->input[k]).rank < 2) return -1;
+    return rank;
+  }
+  if (is_one_of(op, "Reshape Expand") && more >= 0) return strcmp(op, "Expand") == 0 && first > more ? first : more;
+  if (strcmp(op, "Expand") == 0) return -1;
+  if (first < 0) return -1;
+  if (strcmp(op, "Unsqueeze") == 0) return more >= 0 ? first + more : -1;
+  if (strcmp(op, "Squeeze") == 0) return more >= 0 && first >= more ? first - more : -1;
+  if (strcmp(op, "Gather") == 0 && node->n_input == 2) {
+    more = heddle__onnx_known_of(r, node->input[1]).rank;
+    return more >= 0 && first > 0 ? first + more - 1 : -1;
+  }
+  if (strncmp(op, "Reduce", 6) == 0)
+    return attr_int(node, "keepdims", 1) != 0 ? first : more > 0 && first >= more ? first - more : -1;
+  return is_one_of(op, same_rank) ? first : -1;
+}
+
 heddle_status heddle__onnx_learn_node(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
   static const char truths[] = "And Or Xor Not Equal Less LessOrEqual Greater GreaterOrEqual IsNaN IsInf";
   static const char indices[] = "Shape Size ArgMax ArgMin NonZero NonMaxSuppression";
-  static const char same_rank[] =
-      "Abs AveragePool BatchNormalization Cast Clip Conv ConvTranspose Dropout Elu Erf Exp GlobalAveragePool "
-      "GlobalMaxPool HardSigmoid HardSwish Identity InstanceNormalization LRN LayerNormalization LeakyRelu Log "
-      "LogSoftmax MaxPool Neg PRelu Pad Relu Resize Sigmoid Slice Softmax Sqrt Tanh Transpose Upsample";
-  static const char matrices[] = "Flatten Gemm";
   const char *op = node->op_type;
   heddle__onnx_known in = {0, -1};
   heddle_status s = HEDDLE_OK;
@@ -121,10 +174,16 @@ heddle_status heddle__onnx_learn_node(heddle__onnx_reader *r, const Onnx__NodePr
   if (is_one_of(op, truths)) in.type = ONNX_BOOL;
   else if (is_one_of(op, indices)) in.type = ONNX_INT64;
   else if (strcmp(op, "Cast") == 0) in.type = (int32_t)attr_int(node, "to", 0);
-  else if (is_one_of(op, "DequantizeLinear ConstantOfShape")) in.type = 0; /* of an operand or attribute: not known */
-  else if (is_one_of(op, "QuantizeLinear DynamicQuantizeLinear MatMulInteger ConvInteger")) in.type = 0;
-  if (is_one_of(op, matrices)) in.rank = 2;
-  else if (!is_one_of(op, same_rank)) in.rank = -1;
+  else if (strcmp(op, "DequantizeLinear") == 0) in.type = type_of(r, node, 1);
+  else if (is_one_of(op, "MatMulInteger ConvInteger")) in.type = ONNX_INT32;
+  else if (strcmp(op, "DynamicQuantizeLinear") == 0) in.type = ONNX_UINT8;
+  else if (strcmp(op, "QuantizeLinear") == 0) in.type = node->n_input > 2 ? type_of(r, node, 2) : 0;
+  else if (is_one_of(op, "RandomNormal RandomUniform")) in.type = (int32_t)attr_int(node, "dtype", ONNX_FLOAT);
+  else if (strcmp(op, "Multinomial") == 0) in.type = (int32_t)attr_int(node, "dtype", ONNX_INT32);
+  else if (is_one_of(op, "RandomNormalLike RandomUniformLike Bernoulli EyeLike"))
+    in.type = (int32_t)attr_int(node, "dtype", in.type);
+  else if (strcmp(op, "ConstantOfShape") == 0) in.type = 0; /* of an attribute: not known */
+  in.rank = rank_of(r, node, in.rank);
   for (size_t k = 0; k < node->n_output && s == HEDDLE_OK; k++) {
     int32_t type = in.type;
     if (k > 0) type = is_one_of(op, "TopK MaxPool") ? ONNX_INT64 : is_one_of(op, "Split Unique") ? type : 0;

@@ -18,7 +18,17 @@ enum {
   ONNX_DOUBLE = 11,
   ONNX_UINT32 = 12,
   ONNX_UINT64 = 13,
-  ONNX_BFLOAT16 = 16
+  ONNX_BFLOAT16 = 16,
+  ONNX_FLOAT8E4M3FN = 17,
+  ONNX_FLOAT8E4M3FNUZ = 18,
+  ONNX_FLOAT8E5M2 = 19,
+  ONNX_FLOAT8E5M2FNUZ = 20,
+  ONNX_FLOAT8E8M0 = 24,
+  ONNX_FLOAT4E2M1 = 23,
+  ONNX_UINT4 = 21,
+  ONNX_INT4 = 22,
+  ONNX_UINT2 = 25,
+  ONNX_INT2 = 26
 };
 
 /* The dtype of a number, and its word in graph JSON; false where Heddle has no such tensors. */

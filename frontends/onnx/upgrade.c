@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "frontends/onnx/expand.h"
+#include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "plugins/common/float16.h"
 
@@ -41,18 +43,22 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   heddle__onnx_check_node(r, node, function != NULL); /* what is wrong is refused at the end, with all others */
   if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
   if (heddle__onnx_is_control(node)) return heddle__onnx_control(r, node, depth);
+  const expansion_row *row = heddle__onnx_expansion(node);
+  if (row != NULL && row->expand != NULL) return heddle__onnx_expand(r, node, row);
   heddle_status s = heddle__onnx_learn_node(r, node);
   bool is_done = false;
   bool is_default = node->domain[0] == '\0';
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(rows[i].op, node->op_type) == 0 && (rows[i].since == 0 || r->opset < rows[i].since))
       s = rows[i].upgrade(r, node, &is_done);
+  if (s == HEDDLE_OK && !is_done) s = heddle__onnx_raise_node(r, node);
   if (s == HEDDLE_OK && !is_done) s = heddle__onnx_add_node(r, node);
   return s;
 }
 
 heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r) {
   heddle_status s = HEDDLE_OK;
+  heddle__onnx_choose_target(r);
   for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++)
     s = heddle__onnx_upgrade_node(r, r->graph->node[i], 0);
   return s;
@@ -116,6 +122,18 @@ heddle_status heddle__onnx_set_float(heddle__onnx_reader *r, Onnx__NodeProto *no
   if (a == NULL) return heddle__onnx_no_memory(r);
   a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
   a->f = value;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__onnx_set_ints(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name,
+                                    const int64_t *values, size_t n) {
+  Onnx__AttributeProto *a = new_attr(r, node, name);
+  int64_t *copy = heddle__onnx_take(&r->arena, n * sizeof *copy);
+  if (a == NULL || copy == NULL) return heddle__onnx_no_memory(r);
+  if (n > 0) memcpy(copy, values, n * sizeof *copy);
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+  a->ints = copy;
+  a->n_ints = n;
   return HEDDLE_OK;
 }
 

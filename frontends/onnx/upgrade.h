@@ -43,6 +43,8 @@ bool heddle__onnx_attr_is(const Onnx__NodeProto *node, const char *name, const c
 void heddle__onnx_drop_attr(Onnx__NodeProto *node, const char *name);                       /* where it is there */
 heddle_status heddle__onnx_set_int(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name, int64_t value);
 heddle_status heddle__onnx_set_float(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name, float value);
+heddle_status heddle__onnx_set_ints(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name,
+                                    const int64_t *values, size_t n);
 heddle_status heddle__onnx_set_text(heddle__onnx_reader *r, Onnx__NodeProto *node, const char *name, const char *value);
 
 /* ---- values and nodes */

@@ -75,6 +75,11 @@ HEDDLE__UPGRADE(heddle__upgrade_constant) {
     }
   }
   *is_done = true;
+  if (t == a->t) { /* which another call of the node's function has too */
+    t = heddle__onnx_take(&r->arena, sizeof *t);
+    if (t == NULL) return heddle__onnx_no_memory(r);
+    *t = *a->t;
+  }
   t->name = node->output[0];
   heddle_status s = heddle__onnx_add_tensor(r, t);
   return s == HEDDLE_OK ? heddle__onnx_note(r, t->name, t->data_type, (int32_t)t->n_dims) : s;

@@ -150,7 +150,7 @@ static uint32_t kind_in(const heddle__onnx_reader *r, const heddle__schema *sche
   return kind;
 }
 
-static uint32_t kind_of(const Onnx__AttributeProto *a) {
+uint32_t heddle__onnx_attr_kind(const Onnx__AttributeProto *a) {
   switch (heddle__onnx_kind(a)) {
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT: return HEDDLE_ATTR_INT;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT: return HEDDLE_ATTR_FLOAT;
@@ -205,14 +205,15 @@ static bool has_operator(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
 /* Files of the first formats leave the kind out, and then an empty list may be of any. */
 static bool may_be(const Onnx__AttributeProto *a, uint32_t kind) {
   const bool is_empty = a->n_ints == 0 && a->n_floats == 0 && a->n_strings == 0;
-  return kind_of(a) == kind || ((!a->has_type || a->type == 0) && is_empty && kind_of(a) == HEDDLE_ATTR_INTS &&
-                                (kind == HEDDLE_ATTR_FLOATS || kind == HEDDLE_ATTR_STRINGS));
+  return heddle__onnx_attr_kind(a) == kind ||
+         ((!a->has_type || a->type == 0) && is_empty && heddle__onnx_attr_kind(a) == HEDDLE_ATTR_INTS &&
+          (kind == HEDDLE_ATTR_FLOATS || kind == HEDDLE_ATTR_STRINGS));
 }
 
 void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node, bool is_call) {
   char shown[44], list[160];
   const bool is_default = node->domain[0] == '\0' && !is_call;
-  const heddle__schema *schema = is_default ? heddle__schema_find("", node->op_type, r->target) : NULL;
+  const heddle__schema *schema = is_default ? heddle__schema_find("", node->op_type, heddle__onnx_base(r)) : NULL;
   if (is_default && !has_operator(r, node)) return;
   bool has_some = schema != NULL;
   for (int i = 0; is_default && i < N_OPERATORS; i++)

@@ -41,7 +41,11 @@ static bool can_fold(const opt_node *n, uint64_t limit, uint64_t *bytes) {
     out += v->bytes;
   }
   *bytes = out;
-  return out <= limit && (out <= in || out <= GROWTH_BYTES);
+  /* Weights in blocks, or of few bits, have no operator on what they were: dequantised in each run they would take longer than what reads them. */
+  const opt_value *x = opt_in(n, 0);
+  const bool is_weights = opt_is(n, "DequantizeLinear") &&
+                          (opt_get_int(n, "block_size", 0) > 0 || (x != NULL && x->known && x->dtype.bits < 8));
+  return out <= limit && (out <= in || out <= GROWTH_BYTES || is_weights);
 }
 
 /* ---- Shape */

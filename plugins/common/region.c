@@ -110,6 +110,7 @@ heddle_status region_attr_ints(const heddle_pnode *node, const char *name, const
 /* ---------------------------------------------------------------- types and shapes */
 
 uint64_t region_dtype_bytes(heddle_dtype dtype) {
+  if (dtype.bits > 0 && dtype.bits < 8 && dtype.lanes == 1) return 1; /* each element has a byte of its own */
   return dtype.bits % 8 == 0 ? (uint64_t)(dtype.bits / 8) * dtype.lanes : 0;
 }
 

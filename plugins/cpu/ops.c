@@ -168,7 +168,7 @@ static void set_operands(heddle_pop *op, const heddle_pregion *region, uint32_t 
     op->operands[i] = (cpu_operand){0, 1};
     if (value == NULL || (is_input && (flags[i] & HEDDLE_INPUT_ABSORBED) != 0)) continue;
     region_value_bytes(value, &op->operands[i].bytes);
-    op->operands[i].align = (uint64_t)value->dtype.bits / 8;
+    op->operands[i].align = ((uint64_t)value->dtype.bits + 7) / 8;
   }
 }
 

@@ -70,9 +70,17 @@ def call(name, *args):
         raise HeddleError(status, error.text.decode(errors="replace"))
 
 
+# DLPack's numbers of types that numpy does not have.
+OTHERS = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
+          "float8_e8m0fnu": 14, "float4_e2m1fn": 17}
+NARROW = {"int4": (0, 4), "uint4": (1, 4), "int2": (0, 2), "uint2": (1, 2), "float4_e2m1fn": (17, 4)}  # a byte each
+
+
 def dtype_of(array):
-    if array.dtype.name == "bfloat16":
-        return DType(4, 16, 1)
+    if array.dtype.name in NARROW:
+        return DType(*NARROW[array.dtype.name], 1)
+    if array.dtype.name in OTHERS:
+        return DType(OTHERS[array.dtype.name], array.itemsize * 8, 1)
     return DType(CODES[array.dtype.kind], array.itemsize * 8, 1)
 
 
@@ -128,9 +136,13 @@ def from_device(t, like):
 def numpy_of(t):
     dtype = LIB.heddle_tensor_dtype(t)
     kind = {v: k for k, v in CODES.items()}.get(dtype.code)
-    if kind is None:
+    narrow = {v: k for k, v in NARROW.items()}.get((dtype.code, dtype.bits))
+    if narrow is not None:
         import ml_dtypes
-        kind = np.dtype(ml_dtypes.bfloat16)
+        kind = np.dtype(getattr(ml_dtypes, narrow))
+    elif kind is None:
+        import ml_dtypes
+        kind = np.dtype(getattr(ml_dtypes, {v: k for k, v in OTHERS.items()}[dtype.code]))
     else:
         kind = np.dtype("bool") if kind == "b" else np.dtype(f"{kind}{dtype.bits // 8}")
     ndim = LIB.heddle_tensor_ndim(t)

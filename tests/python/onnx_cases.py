@@ -17,7 +17,11 @@ warnings.filterwarnings("ignore")
 DTYPES = {np.dtype(t): n for t, n in (
     ("float32", "float32"), ("float64", "float64"), ("int8", "int8"), ("int16", "int16"), ("int32", "int32"),
     ("int64", "int64"), ("uint8", "uint8"), ("uint16", "uint16"), ("uint32", "uint32"), ("uint64", "uint64"),
-    ("bool", "bool"), ("float16", "float16"), (ml_dtypes.bfloat16, "bfloat16"))}
+    ("bool", "bool"), ("float16", "float16"), (ml_dtypes.bfloat16, "bfloat16"),
+    (ml_dtypes.float8_e4m3fn, "e4m3_float8"), (ml_dtypes.float8_e4m3fnuz, "e4m3fnuz_float8"),
+    (ml_dtypes.float8_e5m2, "e5m2_float8"), (ml_dtypes.float8_e5m2fnuz, "e5m2fnuz_float8"),
+    (ml_dtypes.float8_e8m0fnu, "e8m0_float8"), (ml_dtypes.int4, "int4"), (ml_dtypes.uint4, "uint4"),
+    (ml_dtypes.int2, "int2"), (ml_dtypes.uint2, "uint2"), (ml_dtypes.float4_e2m1fn, "e2m1_float4"))}
 
 
 def accelerated():
@@ -40,7 +44,13 @@ def load():
     for case in collect_testcases(None):
         if case.model is None or not case.data_sets:
             continue
-        yield case.name, case.model, case.data_sets[0][0], case.data_sets[0][1], case.rtol, case.atol
+        inputs, outputs = ([array_of(x) for x in values] for values in case.data_sets[0])
+        yield case.name, case.model, inputs, outputs, case.rtol, case.atol
+
+
+def array_of(x):
+    """float8 comes as a TensorProto."""
+    return numpy_helper.to_array(x) if isinstance(x, onnx.TensorProto) else x
 
 
 def restated(model):

@@ -111,7 +111,7 @@ def tensor(**members):
     (dict(dims=[2], data_type=9, int32_data=[1, 2]), "number 1 of int32_data does not fit"),
     (dict(dims=[2], data_type=12, uint64_data=[1, 2 ** 33]), "number 1 of uint64_data does not fit"),
     (dict(dims=[1] * 40, raw_data=bytes(4)), "over 32 dimensions"), (dict(dims=[2], data_type=8, string_data=[b"a", b"b"]), "STRING"),
-    (dict(dims=[2], data_type=22, int32_data=[1]), "INT4"), (dict(dims=[2], data_type=99, raw_data=bytes(8)), "type 99"),
+    (dict(dims=[3], data_type=22, raw_data=bytes(3)), "raw_data has 3 bytes, and its shape needs 2"), (dict(dims=[2], data_type=99, raw_data=bytes(8)), "type 99"),
     (dict(dims=[2], data_type=-1, raw_data=bytes(8)), "type -1"), (dict(dims=[2], data_type=14, float_data=[1] * 4), "COMPLEX64")])
 def test_tensors_that_lie(tmp_path, members, words):
     refused(files.save(tmp_path, tensor(**members), "bad"), "tensor 'w'", words)

@@ -21,7 +21,6 @@ KIND = {getattr(defs.OpSchema.AttrType, k): k for k in
 
 # Operators that are not there at all.
 LEFT_OUT = {
-    "random numbers": "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
     "values that are no tensors": "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt "
                                   "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap "
                                   "SplitToSequence",
@@ -98,6 +97,9 @@ def test_operators(read):
     for op in sorted(set(HISTORY) - LEFT_OUT):
         for opset in opsets(op):
             text = read(model(op, opset, []))
+            if op == "LayerNormalization":
+                assert text == ""  # ONNX Runtime's optimiser writes it in models of every opset
+                continue
             refused = "came with opset" in text or "went after opset" in text or "is not known in opset" in text
             if "it has no scales" not in text and refused != (schema(op, opset) is None):
                 wrong.append((op, opset, text))

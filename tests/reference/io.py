@@ -8,6 +8,8 @@ import struct
 import numpy as np
 
 LIST_MAGIC, ARRAY_MAGIC = 0xF7E58D4F05049CB7, 0xDD5E40F096B4A13F
+OTHERS = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
+          "float8_e8m0fnu": 14}  # DLPack's numbers of types that numpy does not have
 CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
 
 
@@ -34,11 +36,11 @@ def params_blob(params):
     out.append(struct.pack("<Q", len(names)))
     for value in params.values():
         value = np.asarray(value)
-        little = value.dtype if value.dtype.name == "bfloat16" else value.dtype.newbyteorder("<")
+        little = value.dtype if value.dtype.name in OTHERS else value.dtype.newbyteorder("<")
         data = value.astype(little).tobytes("C")
         bits = 8 * value.dtype.itemsize
         out.append(struct.pack("<QQii", ARRAY_MAGIC, 0, 1, 0))
-        code = 4 if value.dtype.name == "bfloat16" else CODES[value.dtype.kind]
+        code = OTHERS.get(value.dtype.name, CODES.get(value.dtype.kind))
         out.append(struct.pack("<iBBH", value.ndim, code, bits, 1))
         out.append(struct.pack(f"<{value.ndim + 1}q", *value.shape, len(data)) + data)
     return b"".join(out)

@@ -29,6 +29,7 @@ const k_entry k_own_table[] = {
 static const k_entry scalar_entries[] = {
 #define OPERATOR(domain, name, types, ...) {#name, HEDDLE__TYPES_##types, plan_scalar},
 #include "operators/all.def"
+#include "plugins/common/more/narrow.h"
 };
 
 const k_entry *k_scalar_entry(bool own, const char *op) {
@@ -438,10 +439,19 @@ static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
+/* float8 and narrower types have no kernels here. */
+static heddle_status refuse_narrow(const k_node *n, heddle_error *err) {
+  char name[DTYPE_NAME_BYTES];
+  const heddle_dtype from = n->ref.in[0]->dtype, to = n->ref.out->dtype;
+  if (narrow_of(from) == 0 && narrow_of(to) == 0) return HEDDLE_OK;
+  return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(narrow_of(to) != 0 ? to : from, name));
+}
+
 static heddle_status plan_cast(k_node *n, heddle_error *err) {
   const heddle_dtype type = n->ref.out->dtype;
   char name[DTYPE_NAME_BYTES];
   int64_t to = 0;
+  if (refuse_narrow(n, err) != HEDDLE_OK) return HEDDLE_EUNSUPPORTED;
   heddle_status s = region_attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
   if (type.bits == 16 && is_real(type) ? to != (type.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
@@ -451,6 +461,7 @@ static heddle_status plan_cast(k_node *n, heddle_error *err) {
 }
 
 static heddle_status plan_cast_like(k_node *n, heddle_error *err) {
+  if (refuse_narrow(n, err) != HEDDLE_OK) return HEDDLE_EUNSUPPORTED;
   if (!region_dtype_equal(n->ref.out->dtype, n->ref.in[1]->dtype))
     return ref_refuse(&n->ref, err, "its result is of another type than operand 1");
   return cast_to_result(n, err);

@@ -41,6 +41,10 @@ heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
   bool known = false;
   const heddle_status s = more_plan_node(&n->ref, m, NULL, &known, err);
   if (!known) return ref_refuse(&n->ref, err, "it is of no opset");
+  for (uint32_t k = 0; s == HEDDLE_OK && k < MORE_IN; k++)
+    if ((k < m->n_in && m->in[k].here && narrow_is(m->in[k].type)) ||
+        (k < m->n_out && m->out[k].here && narrow_is(m->out[k].type)))
+      return ref_refuse(&n->ref, err, "there is no kernel for types of 8 bits and less but integers");
   if (s == HEDDLE_OK && m->in[0].here && (types[m->in[0].type].bit & n->entry->types) == 0)
     return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(n->ref.in[0]->dtype, name));
   return s;

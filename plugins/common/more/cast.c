@@ -31,23 +31,31 @@ static void run_cast(const more_op *m, const more_args *a, int64_t first, int64_
   }
 }
 
+enum { SATURATE, ROUNDS };
+
+/* To a type of 8 bits or less. */
+static void run_narrow(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  for (int64_t i = first; i < last; i++)
+    ((uint8_t *)a->out[0])[i] =
+        narrow_store(m->out[0].type, more_get(&m->in[0], a->in[0], i), m->i[SATURATE] != 0, (int)m->i[ROUNDS]);
+}
+
 static void cast(more_plan *p, int to) {
   const more_value *x = &p->m->in[0];
+  p->m->i[SATURATE] = more_int(p, "saturate", 1); /* these two are about types of 8 bits and less */
+  p->m->i[ROUNDS] = more_choice(p, "round_mode", "up", "up down nearest");
   if (to == REF_TYPE_NONE) more_refuse(p, "it does not cast to that type");
   more_result(p, 0, to, x->ndim, x->shape);
-  if (is_halving(x, &p->m->out[0])) more_loop(p, run_halves, x->count, (double)x->count);
+  if (narrow_is(to)) more_work(p, run_narrow, x->count, 2 * (double)x->count);
+  else if (is_halving(x, &p->m->out[0])) more_loop(p, run_halves, x->count, (double)x->count);
   else more_work(p, run_cast, x->count, (double)x->count);
 }
 
 void more_setup_cast(more_plan *p) {
-  more_int(p, "saturate", 1); /* these two are about float8 types, which are not taken */
-  more_string(p, "round_mode", "up");
   cast(p, more_type_of_onnx(more_int(p, "to", 0)));
 }
 
 void more_setup_cast_like(more_plan *p) {
-  more_int(p, "saturate", 1);
-  more_string(p, "round_mode", "up");
   cast(p, p->m->in[1].type);
 }
 

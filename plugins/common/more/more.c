@@ -299,6 +299,15 @@ static bool take_operand(more_plan *p, uint32_t k) {
   return true;
 }
 
+/* Types of 8 bits and less are for the operators that convert from and to them. */
+static void check_narrow(more_plan *p, const more_value *values, uint32_t n) {
+  static const char *const ops[] = {"Cast", "CastLike", "DequantizeLinear", "QuantizeLinear"};
+  bool takes = false;
+  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) takes = takes || strcmp(p->entry->name, ops[i]) == 0;
+  for (uint32_t k = 0; k < n && !takes; k++)
+    if (values[k].here && narrow_is(values[k].type)) more_refuse(p, "it does not take that type");
+}
+
 static void check_node(more_plan *p) {
   const heddle_pnode *node = p->n->node;
   const heddle__version *e = p->entry;
@@ -315,6 +324,7 @@ static void check_node(more_plan *p) {
       more_refuse(p, "operand %u is missing", k);
     if (!more_ok(p) || !take_operand(p, k)) return;
   }
+  check_narrow(p, p->m->in, node->n_inputs);
   for (uint32_t k = 0; k < MORE_OUT; k++) p->m->out[k].slot = UINT32_MAX;
   for (uint32_t k = 0; k < node->n_outputs; k++) p->m->out[k].here = node->outputs[k] >= 0;
 }
@@ -351,6 +361,7 @@ heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool
   more_plan p = {.n = n, .m = m, .entry = version, .needs = -1, .err = err};
   check_node(&p);
   if (more_ok(&p)) setup(&p);
+  if (more_ok(&p)) check_narrow(&p, m->out, m->n_out);
   if (more_ok(&p) && n->out != NULL) check_results(&p);
   if (needs != NULL) *needs = p.needs;
   return p.status;

@@ -19,21 +19,24 @@ static const heddle_dtype types[] = {
 int more_type_of(heddle_dtype dtype) {
   if (dtype.lanes == 1 && dtype.bits == 16 && dtype.code == HEDDLE_DTYPE_FLOAT) return MORE_TYPE_F16;
   if (dtype.lanes == 1 && dtype.bits == 16 && dtype.code == HEDDLE_DTYPE_BFLOAT) return MORE_TYPE_BF16;
-  return ref_type_of(dtype);
+  const int narrow = narrow_of(dtype);
+  return narrow != 0 ? narrow : ref_type_of(dtype);
 }
 
 int more_type_of_onnx(int64_t number) {
+  const int narrow = narrow_of_onnx(number);
+  if (narrow != 0) return narrow;
   return number == 10 ? MORE_TYPE_F16 : number == 16 ? MORE_TYPE_BF16 : ref_type_of_onnx(number);
 }
 
 heddle_dtype more_dtype(int type) {
   if (type == MORE_TYPE_F16) return (heddle_dtype){HEDDLE_DTYPE_FLOAT, 16, 1};
   if (type == MORE_TYPE_BF16) return (heddle_dtype){HEDDLE_DTYPE_BFLOAT, 16, 1};
-  return types[type];
+  return narrow_is(type) ? narrow_dtype(type) : types[type];
 }
 
 uint8_t more_type_bytes(int type) {
-  return (uint8_t)(more_dtype(type).bits / 8);
+  return narrow_is(type) ? 1 : (uint8_t)(more_dtype(type).bits / 8);
 }
 
 /* An element of `bytes` bytes at any address: large constants of a mapped file lie as they lie. */
@@ -52,8 +55,9 @@ double more_load(int type, const void *p, int64_t i) {
   case REF_TYPE_U64: return (double)bits_at(p, i, 8);
   case MORE_TYPE_F16: return (double)float16_to_float((uint16_t)bits_at(p, i, 2));
   case MORE_TYPE_BF16: return (double)bfloat16_to_float((uint16_t)bits_at(p, i, 2));
-  default: return (double)more_load_int(type, p, i);
+  default: break;
   }
+  return narrow_is(type) ? narrow_load(type, ((const uint8_t *)p)[i]) : (double)more_load_int(type, p, i);
 }
 
 static int64_t cut(double x) {
@@ -86,7 +90,10 @@ void more_store(int type, void *p, int64_t i, double x) {
     break;
   case MORE_TYPE_F16: ((uint16_t *)p)[i] = float16_from_double(x); break;
   case MORE_TYPE_BF16: ((uint16_t *)p)[i] = bfloat16_from_float((float)x); break;
-  default: more_store_int(type, p, i, cut(x)); break;
+  default:
+    if (narrow_is(type)) ((uint8_t *)p)[i] = narrow_store(type, x, true, MORE_ROUND_UP);
+    else more_store_int(type, p, i, cut(x));
+    break;
   }
 }
 
@@ -115,10 +122,12 @@ double more_round_to(int type, double x) {
 }
 
 double more_lowest(int type) {
+  if (type >= MORE_TYPE_NARROW_WHOLE) return (double)narrow_least(type);
   return more_type_is_real(type) ? -(double)INFINITY : (double)ref_type_least(type);
 }
 
 double more_highest(int type) {
+  if (type >= MORE_TYPE_NARROW_WHOLE) return (double)narrow_most(type);
   if (more_type_is_real(type)) return (double)INFINITY;
   return type == REF_TYPE_U64 ? (double)(uint64_t)ref_type_most(type) : (double)ref_type_most(type);
 }

@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_NUMBER_H
 #define HEDDLE_PLUGINS_COMMON_MORE_NUMBER_H
 
+#include "plugins/common/more/narrow.h"
 #include "plugins/common/ref/types.h"
 
 #include <stdbool.h>
@@ -15,13 +16,14 @@ heddle_dtype more_dtype(int type);
 uint8_t more_type_bytes(int type);
 
 static inline bool more_type_is_real(int type) {
-  return type == REF_TYPE_F32 || type == REF_TYPE_F64 || type >= MORE_TYPE_F16;
+  return type == REF_TYPE_F32 || type == REF_TYPE_F64 || (type >= MORE_TYPE_F16 && type < MORE_TYPE_NARROW_WHOLE);
 }
 static inline bool more_type_is_whole(int type) {
-  return type >= REF_TYPE_I8 && type <= REF_TYPE_U64;
+  return (type >= REF_TYPE_I8 && type <= REF_TYPE_U64) || type >= MORE_TYPE_NARROW_WHOLE;
 }
 static inline bool more_type_is_unsigned(int type) {
-  return (type >= REF_TYPE_U8 && type <= REF_TYPE_U64) || type == REF_TYPE_BOOL;
+  return (type >= REF_TYPE_U8 && type <= REF_TYPE_U64) || type == REF_TYPE_BOOL || type == MORE_TYPE_U4 ||
+         type == MORE_TYPE_U2;
 }
 
 /* Element i of p. load_int of a floating-point number cuts towards zero; uint64 comes as its bits. */

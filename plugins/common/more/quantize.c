@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-enum { AXIS, BLOCK, PER, INNER, PRECISION };
+enum { AXIS, BLOCK, PER, INNER, PRECISION, SATURATE };
 
 /* Which scale element i has. */
 static int64_t scale_of(const more_op *m, int64_t i) {
@@ -192,6 +192,10 @@ static void run_quantize(const more_op *m, const more_args *a, int64_t first, in
     const double zero = a->in[2] != NULL ? more_get(&m->in[2], a->in[2], s) : 0;
     double x = more_get(&m->in[0], a->in[0], i) / more_get(&m->in[1], a->in[1], s);
     x = more_round_to((int)m->i[PRECISION], x);
+    if (more_type_is_real(m->out[0].type)) { /* float8, whose zero point is 0 */
+      ((uint8_t *)a->out[0])[i] = narrow_store(m->out[0].type, x, m->i[SATURATE] != 0, MORE_ROUND_UP);
+      continue;
+    }
     more_put(&m->out[0], a->out[0], i, saturated(nearbyint(x) + zero, m->out[0].type));
   }
 }
@@ -233,12 +237,12 @@ void more_setup_quantize(more_plan *p) {
   const more_value *x = &p->m->in[0];
   const int64_t named = more_int(p, "output_dtype", 0), precision = more_int(p, "precision", 0);
   int to = more_operand(p, 2) ? p->m->in[2].type : named != 0 ? more_type_of_onnx(named) : REF_TYPE_U8;
-  more_int(p, "saturate", 1);
+  p->m->i[SATURATE] = more_int(p, "saturate", 1);
   scales(p);
   p->m->i[PRECISION] = precision != 0 ? more_type_of_onnx(precision) : p->m->in[1].type;
   if (!more_type_is_real((int)p->m->i[PRECISION]) || p->m->i[PRECISION] == REF_TYPE_NONE)
     more_refuse(p, "precision is not a floating-point type");
-  if (!more_type_is_whole(to)) more_refuse(p, "it quantizes to integers of whole bytes only");
+  if (!more_type_is_whole(to) && !narrow_is(to)) more_refuse(p, "it quantizes to integers, float8 and float4 only");
   more_result(p, 0, to, x->ndim, x->shape);
   const bool small = x->type == REF_TYPE_F32 && p->m->in[1].type == REF_TYPE_F32 && is_small(to) &&
                      p->m->i[PRECISION] == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
@@ -251,7 +255,7 @@ void more_setup_dequantize(more_plan *p) {
   const int64_t named = more_int(p, "output_dtype", 0);
   const int to = named != 0 ? more_type_of_onnx(named) : p->m->in[1].type;
   scales(p);
-  more_whole(p, 0);
+  if (!narrow_is(x->type)) more_whole(p, 0);
   more_same_type(p, 0, 2);
   if (!more_type_is_real(to) || to == REF_TYPE_NONE) more_refuse(p, "output_dtype is not a floating-point type");
   more_result(p, 0, to, x->ndim, x->shape);

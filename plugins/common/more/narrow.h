@@ -1,0 +1,46 @@
+/* Elements of 8 bits and less that Cast, CastLike, QuantizeLinear and DequantizeLinear take: float8, float4, and integers of 4
+ * and 2 bits, each in a byte of its own. */
+#ifndef HEDDLE_PLUGINS_COMMON_MORE_NARROW_H
+#define HEDDLE_PLUGINS_COMMON_MORE_NARROW_H
+
+#include "heddle/plugin.h"
+
+#include <stdbool.h>
+
+/* Floating-point first. */
+enum {
+  MORE_TYPE_NARROW = 40,
+  MORE_TYPE_E4M3FN = MORE_TYPE_NARROW,
+  MORE_TYPE_E4M3FNUZ,
+  MORE_TYPE_E5M2,
+  MORE_TYPE_E5M2FNUZ,
+  MORE_TYPE_E8M0,
+  MORE_TYPE_E2M1,
+  MORE_TYPE_NARROW_WHOLE,
+  MORE_TYPE_I4 = MORE_TYPE_NARROW_WHOLE,
+  MORE_TYPE_U4,
+  MORE_TYPE_I2,
+  MORE_TYPE_U2,
+  MORE_TYPE_NARROW_END
+};
+
+/* How E8M0, powers of two, rounds. */
+enum { MORE_ROUND_UP, MORE_ROUND_DOWN, MORE_ROUND_NEAREST };
+
+static inline bool narrow_is(int type) {
+  return type >= MORE_TYPE_NARROW && type < MORE_TYPE_NARROW_END;
+}
+
+/* By a dtype, by ONNX's number; 0: none of these. And the dtype of one. */
+int narrow_of(heddle_dtype dtype);
+int narrow_of_onnx(int64_t number);
+heddle_dtype narrow_dtype(int type);
+
+/* An element as a number; a number as an element. What is too large becomes the largest where saturate, else infinity, or
+ * NaN where the type has none. Integers wrap. */
+double narrow_load(int type, uint8_t byte);
+uint8_t narrow_store(int type, double x, bool saturate, int rounds);
+int64_t narrow_least(int type); /* of integers */
+int64_t narrow_most(int type);
+
+#endif
