@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "frontends/onnx/strings.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
@@ -79,6 +80,11 @@ static heddle_status add_null(writer *w, const char *name, json_t *dtype, json_t
 
 /* ---- inputs and tensors */
 
+static bool is_text(const Onnx__ValueInfoProto *v) {
+  return v->type != NULL && v->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+         v->type->tensor_type->elem_type == ONNX_STRING;
+}
+
 static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
   json_t *dtype = NULL, *shape = NULL;
   heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
@@ -92,7 +98,8 @@ static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
     json_decref(shape);
     return s;
   }
-  return add_null(w, v->name, dtype, shape);
+  s = add_null(w, v->name, dtype, shape);
+  return s == HEDDLE_OK && is_text(v) ? heddle__onnx_note_text(w->r, v->name) : s;
 }
 
 static heddle_status add_tensor(writer *w, size_t i) {
@@ -270,7 +277,9 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   json_int_t code = json_integer_value(entry), id = code / (MAX_OUTPUTS + 1);
   const json_t *node = json_array_get(w->nodes, (size_t)id);
   const char *name = json_string_value(json_object_get(node, "name"));
-  heddle_status s = heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  const bool is_map = heddle__onnx_is_map(w->r, v->name); /* its type is of no tensor */
+  heddle_status s = is_map ? HEDDLE_OK : heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  if (s == HEDDLE_OK && is_text(v)) s = heddle__onnx_note_text(w->r, v->name);
   if (s == HEDDLE_OK && name != NULL && (code % (MAX_OUTPUTS + 1) != 0 || strcmp(name, v->name) != 0)) {
     json_t *inputs = json_array();
     MUST(json_array_append_new(inputs, entry_of(code)));
@@ -456,10 +465,9 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
   if (s == HEDDLE_OK) s = write_all(&w); /* an array that is NULL takes nothing, which is noticed there */
   if (s == HEDDLE_OK && r->problems.n == 0) {
     *graph = pack(&w);
-    if (*graph == NULL || json_object_set_new(*graph, "heddle",
-                                              json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target,
-                                                        "optimize", "on")) != 0)
-      s = heddle__onnx_no_memory(r);
+    json_t *heddle = json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target, "optimize", "on");
+    if (heddle != NULL) s = heddle__onnx_tell_strings(r, heddle);
+    if (*graph == NULL || json_object_set_new(*graph, "heddle", heddle) != 0) s = heddle__onnx_no_memory(r);
   }
   close_writer(&w);
   return s;

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "frontends/onnx/strings.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 #include "plugins/common/float16.h"
@@ -188,6 +189,15 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   if (v->shape == NULL) return heddle__onnx_no_memory(r);
   for (size_t i = 0; i < t->n_dims; i++) v->shape[i] = t->dims[i];
 
+  if (t->data_type == ONNX_STRING) {
+    int64_t *codes = NULL;
+    heddle_status s = heddle__onnx_codes(r, t, elements, &codes);
+    if (s != HEDDLE_OK) return s;
+    v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+    if (v->data == NULL) return heddle__onnx_no_memory(r);
+    if (v->bytes > 0) memcpy(v->data, codes, (size_t)v->bytes);
+    return HEDDLE_OK;
+  }
   if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
     const unsigned char *from = NULL;
     heddle_status s = external_bytes(r, t, v->bytes, &from);

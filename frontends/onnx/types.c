@@ -18,7 +18,7 @@ static const struct type {
     [ONNX_INT16] = {"INT16", "int16", {HEDDLE_DTYPE_INT, 16, 1}},
     [ONNX_INT32] = {"INT32", "int32", {HEDDLE_DTYPE_INT, 32, 1}},
     [ONNX_INT64] = {"INT64", "int64", {HEDDLE_DTYPE_INT, 64, 1}},
-    [8] = {"STRING", NULL, {0, 0, 0}},
+    [ONNX_STRING] = {"STRING", "int64", {HEDDLE_DTYPE_INT, 64, 1}}, /* strings.h */
     [ONNX_BOOL] = {"BOOL", "uint1", {HEDDLE_DTYPE_BOOL, 8, 1}},
     [ONNX_FLOAT16] = {"FLOAT16", "float16", {HEDDLE_DTYPE_FLOAT, 16, 1}},
     [ONNX_DOUBLE] = {"DOUBLE", "float64", {HEDDLE_DTYPE_FLOAT, 64, 1}},
