@@ -364,8 +364,10 @@ void heddle__ml_transform(heddle__ml *m, int post, const char *scores, const cha
 
 void heddle__ml_two(heddle__ml *m, int post, const char *s, bool is_signed, const char *out) {
   if (out == NULL) return;
-  const bool negates = is_signed || post == HEDDLE__ML_LOGISTIC, transforms = post == HEDDLE__ML_LOGISTIC || post == HEDDLE__ML_PROBIT;
-  const char *other = negates ? heddle__ml_1(m, "Neg", s, NULL) : heddle__ml_2(m, "Sub", heddle__ml_number(m, 1), s, NULL);
+  const bool negates = is_signed || post == HEDDLE__ML_LOGISTIC,
+             transforms = post == HEDDLE__ML_LOGISTIC || post == HEDDLE__ML_PROBIT;
+  const char *other =
+      negates ? heddle__ml_1(m, "Neg", s, NULL) : heddle__ml_2(m, "Sub", heddle__ml_number(m, 1), s, NULL);
   const char *both = heddle__ml_2(m, "Concat", other, s, transforms ? NULL : out);
   heddle__ml_set_int(m, "axis", 1);
   if (transforms) heddle__ml_transform(m, post, both, out);

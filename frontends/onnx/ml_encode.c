@@ -71,7 +71,7 @@ static const char *constant(heddle__ml *m, const list *l, bool scalar) {
   return heddle__ml_constant(m, type, l->data, scalar ? -1 : (int64_t)l->n, -1);
 }
 
-/* Of equal keys the last holds. */
+/* Of equal keys the first holds. */
 static const char *lookup(heddle__ml *m, const char *x, const list *keys, const list *values, const list *absent,
                           const char *out) {
   const size_t key = width_of(keys->type), value = width_of(values->type);
@@ -83,7 +83,7 @@ static const char *lookup(heddle__ml *m, const char *x, const list *keys, const 
   qsort(order, keys->n, sizeof *order, by_key_and_place);
   size_t n = 0;
   for (size_t i = 0; i < keys->n; i++) {
-    if (i + 1 < keys->n && by_key(&order[i], &order[i + 1]) == 0) continue;
+    if (i > 0 && by_key(&order[i - 1], &order[i]) == 0) continue;
     memcpy(k + n * key, (const char *)keys->data + order[i].at * key, key);
     memcpy(v + n * value, (const char *)values->data + order[i].at * value, value);
     n++;
@@ -131,7 +131,8 @@ static list default_of(heddle__ml *m, int32_t type) {
   l.data = whole;
   const float real = heddle__ml_float(m, "default_float", -0.0F);
   const double wide = (double)real;
-  *whole = type == ONNX_STRING ? heddle__ml_code(m, "default_string", "_Unused") : heddle__ml_int(m, "default_int64", -1);
+  *whole =
+      type == ONNX_STRING ? heddle__ml_code(m, "default_string", "_Unused") : heddle__ml_int(m, "default_int64", -1);
   if (type == ONNX_INT16) *whole = (int16_t)*whole;
   if (type == ONNX_INT32) *whole = (int32_t)*whole;
   if (type == ONNX_FLOAT) memcpy(whole, &real, sizeof real);

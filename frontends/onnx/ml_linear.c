@@ -103,8 +103,8 @@ static const char *kernel(heddle__ml *m, const machine *v) {
   if (v->n_vectors == 0 || v->n_values % v->n_vectors != 0)
     heddle__ml_refuse(m, "it has %zu support vectors of %zu numbers in all", v->n_vectors, v->n_values);
   if (!heddle__ml_good(m)) return NULL;
-  const char *vectors = heddle__ml_constant(m, ONNX_FLOAT, v->vectors, (int64_t)v->n_vectors,
-                                            (int64_t)(v->n_values / v->n_vectors));
+  const char *vectors =
+      heddle__ml_constant(m, ONNX_FLOAT, v->vectors, (int64_t)v->n_vectors, (int64_t)(v->n_values / v->n_vectors));
   const char *k = heddle__ml_2(m, "KernelMatrix", v->x, vectors, NULL);
   heddle__ml_last(m, true);
   heddle__ml_set_text(m, "kind", kinds[kind]);
@@ -208,19 +208,18 @@ void heddle__ml_svm_classifier(heddle__ml *m) {
   }
   const float *w = pair_weights(m, &v, per_class, n, pairs);
   const char *k = kernel(m, &v);
-  const char *s = heddle__ml_2(m, "MatMul", k,
-                               heddle__ml_constant(m, ONNX_FLOAT, w, (int64_t)v.n_vectors, (int64_t)pairs), NULL);
+  const char *s =
+      heddle__ml_2(m, "MatMul", k, heddle__ml_constant(m, ONNX_FLOAT, w, (int64_t)v.n_vectors, (int64_t)pairs), NULL);
   s = add_row(m, s, v.rho, pairs, NULL);
+  heddle__ml_pick(m, labels, arg_max(m, votes(m, s, n, pairs))); /* by votes also where there are probabilities */
   if (n_a > 0) {
     const char *const in[] = {s, heddle__ml_constant(m, ONNX_FLOAT, prob_a, (int64_t)pairs, -1),
                               heddle__ml_constant(m, ONNX_FLOAT, prob_b, (int64_t)pairs, -1)};
     s = heddle__ml_make(m, "PairProbabilities", NULL, 3, in);
     heddle__ml_last(m, true);
-    heddle__ml_pick(m, labels, arg_max(m, s));
     heddle__ml_transform(m, post, s, out);
     return;
   }
-  heddle__ml_pick(m, labels, arg_max(m, votes(m, s, n, pairs)));
   if (n == 2) heddle__ml_two(m, post, s, post == HEDDLE__ML_NONE, out);
   else heddle__ml_transform(m, post, s, out);
 }

@@ -6,7 +6,8 @@
 
 /* Input 0, where it is no text. */
 static const char *number_input(heddle__ml *m) {
-  if (heddle__onnx_known_of(m->r, m->node->input[0]).type == ONNX_STRING) heddle__ml_refuse(m, "its input is of strings");
+  if (heddle__onnx_known_of(m->r, m->node->input[0]).type == ONNX_STRING)
+    heddle__ml_refuse(m, "its input is of strings");
   return heddle__ml_good(m) ? m->node->input[0] : NULL;
 }
 
@@ -71,8 +72,8 @@ void heddle__ml_imputer(heddle__ml *m) {
   if (!heddle__ml_good(m)) return;
   const char *values = whole ? heddle__ml_constant(m, ONNX_INT64, ints, (int64_t)n_ints, -1)
                              : heddle__ml_constant(m, ONNX_FLOAT, floats, (int64_t)n_floats, -1);
-  const char *old = whole ? heddle__ml_whole(m, heddle__ml_int(m, "replaced_value_int64", 0))
-                          : heddle__ml_number(m, replaced);
+  const char *old =
+      whole ? heddle__ml_whole(m, heddle__ml_int(m, "replaced_value_int64", 0)) : heddle__ml_number(m, replaced);
   if (type == ONNX_DOUBLE) {
     values = heddle__ml_cast(m, values, type, NULL);
     old = heddle__ml_cast(m, old, type, NULL);

@@ -289,9 +289,8 @@ static heddle_status parse(const origin *from, const heddle_read_limits *limits,
   *graph = NULL;
   *params = NULL;
   heddle_status s = heddle__onnx_thin(from->name, from->data, from->bytes, limits, &thin, &thin_bytes, err);
-  if (s == HEDDLE_OK &&
-      (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL || r.functions == NULL ||
-                         r.strings == NULL))
+  if (s == HEDDLE_OK && (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL ||
+                         r.functions == NULL || r.strings == NULL))
     s = heddle__onnx_no_memory(&r);
   if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
   heddle__free(thin);

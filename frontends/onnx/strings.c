@@ -67,10 +67,10 @@ bool heddle__onnx_is_map(const heddle__onnx_reader *r, const char *name) {
 
 /* Operators that move elements, or tell whether two are the same. */
 static bool moves(const char *op) {
-  static const char *const ops[] = {"Compress",  "Concat",    "Equal",    "Expand",          "Flatten",   "Gather",
-                                    "GatherElements", "GatherND", "Identity", "Reshape", "ScatterElements", "ScatterND",
-                                    "Shape",     "Size",      "Slice",    "Split",           "Squeeze",   "Tile",
-                                    "Transpose", "Unsqueeze", "Where"};
+  static const char *const ops[] = {
+      "Compress", "Concat",  "Equal",           "Expand",    "Flatten", "Gather", "GatherElements", "GatherND",
+      "Identity", "Reshape", "ScatterElements", "ScatterND", "Shape",   "Size",   "Slice",          "Split",
+      "Squeeze",  "Tile",    "Transpose",       "Unsqueeze", "Where"};
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
     if (strcmp(ops[i], op) == 0) return true;
   return false;
@@ -85,8 +85,9 @@ void heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *n
     }
     if (heddle__onnx_known_of(r, node->input[k]).type != ONNX_STRING) continue;
     if (is_default && moves(node->op_type) && r->scope == NULL) continue;
-    heddle__onnx_problem(r, node, r->scope != NULL ? "it takes strings within the graph of a node"
-                                                   : "it takes strings, which it would change or make new ones of");
+    heddle__onnx_problem(r, node,
+                         r->scope != NULL ? "it takes strings within the graph of a node"
+                                          : "it takes strings, which it would change or make new ones of");
     return;
   }
 }
