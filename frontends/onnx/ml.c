@@ -8,7 +8,7 @@
 
 #include "core/alloc.h"
 #include "frontends/onnx/tensor.h"
-#include "operators/operators.h"
+#include "graph/opschema.h"
 
 typedef Onnx__AttributeProto attribute;
 

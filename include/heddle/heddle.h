@@ -10,6 +10,7 @@
 #include "heddle/pack.h"
 #include "heddle/sign.h"
 #include "heddle/status.h"
+#include "heddle/strings.h"
 #include "heddle/tensor.h"
 #include "heddle/text.h"
 
