@@ -68,9 +68,10 @@ bool heddle__onnx_is_map(const heddle__onnx_reader *r, const char *name) {
 /* Operators that move elements, or tell whether two are the same. */
 static bool moves(const char *op) {
   static const char *const ops[] = {
-      "Compress", "Concat",  "Equal",           "Expand",    "Flatten", "Gather", "GatherElements", "GatherND",
-      "Identity", "Reshape", "ScatterElements", "ScatterND", "Shape",   "Size",   "Slice",          "Split",
-      "Squeeze",  "Tile",    "Transpose",       "Unsqueeze", "Where"};
+      "Compress",       "Concat",    "Equal",     "Expand",  "Flatten",         "Gather",
+      "GatherElements", "GatherND",  "Identity",  "Reshape", "ScatterElements", "ScatterND",
+      "Shape",          "Size",      "Slice",     "Split",   "TfIdfVectorizer", "Squeeze",
+      "Tile",           "Transpose", "Unsqueeze", "Where"};
   for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
     if (strcmp(ops[i], op) == 0) return true;
   return false;
@@ -90,6 +91,35 @@ void heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *n
                                           : "it takes strings, which it would change or make new ones of");
     return;
   }
+}
+
+/* The pool's numbers in place of its strings. */
+HEDDLE__UPGRADE(heddle__upgrade_tfidf) {
+  Onnx__AttributeProto *pool = NULL;
+  (void)is_done;
+  for (size_t i = 0; i < node->n_attribute; i++)
+    if (strcmp(node->attribute[i]->name, "pool_strings") == 0) pool = node->attribute[i];
+  const bool is_text = node->n_input > 0 && heddle__onnx_known_of(r, node->input[0]).type == ONNX_STRING;
+  if (pool == NULL || pool->n_strings == 0) {
+    if (is_text) heddle__onnx_problem(r, node, "its input is of strings, and its pool is not");
+    return HEDDLE_OK;
+  }
+  if (!is_text || r->scope != NULL) {
+    heddle__onnx_problem(r, node, "its pool is of strings, and its input is not, or within the graph of a node");
+    return HEDDLE_OK;
+  }
+  int64_t *codes = heddle__onnx_take(&r->arena, pool->n_strings * sizeof *codes);
+  heddle_status s = codes != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
+  for (size_t i = 0; i < pool->n_strings && s == HEDDLE_OK; i++)
+    s = heddle__onnx_code(r, pool->strings[i].data, pool->strings[i].len, &codes[i]);
+  heddle__onnx_drop_attr(node, "pool_int64s");
+  pool->name = (char *)(uintptr_t) "pool_int64s";
+  pool->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+  pool->has_type = 1;
+  pool->ints = codes;
+  pool->n_ints = pool->n_strings;
+  pool->n_strings = 0;
+  return s == HEDDLE_OK ? heddle__onnx_note(r, node->output[0], ONNX_FLOAT, -1) : s;
 }
 
 heddle_status heddle__onnx_tell_strings(heddle__onnx_reader *r, json_t *heddle) {

@@ -33,6 +33,7 @@ static const struct row {
     {"Split", 13, heddle__upgrade_split},
     {"Squeeze", 13, heddle__upgrade_axes},
     {"Sum", 0, heddle__upgrade_sum},
+    {"TfIdfVectorizer", 0, heddle__upgrade_tfidf},
     {"TopK", 10, heddle__upgrade_top_k},
     {"Unsqueeze", 13, heddle__upgrade_axes},
     {"Upsample", 10, heddle__upgrade_upsample},

@@ -54,7 +54,8 @@ class Texts:
             return value
         if kind != _TENSOR:
             keys = self.keys[name]
-            return [dict(zip(keys, row)) for row in np.asarray(value).tolist()]
+            order = sorted(range(len(keys)), key=keys.__getitem__)  # as ONNX Runtime's maps
+            return [{keys[i]: row[i] for i in order} for row in np.asarray(value).tolist()]
         texts = np.concatenate([self.texts[:len(self.numbers)], np.array([*others, ""], object)])
         value = np.asarray(value)
         outside = (value < 0) | (value >= len(texts))  # of no text that was given
