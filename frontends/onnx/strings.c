@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/error.h"
 #include "frontends/onnx/ml.h"
 #include "frontends/onnx/types.h"
 
@@ -41,7 +42,8 @@ heddle_status heddle__onnx_codes(heddle__onnx_reader *r, const Onnx__TensorProto
   heddle_status s = *out != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
   for (size_t i = 0; i < n && s == HEDDLE_OK; i++)
     s = heddle__onnx_code(r, t->string_data[i].data, t->string_data[i].len, &(*out)[i]);
-  return s;
+  if (s == HEDDLE_OK || s == HEDDLE_ENOMEM) return s;
+  return heddle__prefix(r->err, s, "tensor '%s': ", heddle__onnx_show(t->name, shown));
 }
 
 heddle_status heddle__onnx_note_text(heddle__onnx_reader *r, const char *name) {

@@ -115,7 +115,7 @@ def tensor(**members):
     (dict(dims=[2], data_type=22, int32_data=[1]), "INT4"), (dict(dims=[2], data_type=99, raw_data=bytes(8)), "type 99"),
     (dict(dims=[2], data_type=-1, raw_data=bytes(8)), "type -1"), (dict(dims=[2], data_type=14, float_data=[1] * 4), "COMPLEX64")])
 def test_tensors_that_lie(tmp_path, members, words):
-    refused(files.save(tmp_path, tensor(**members), "bad"), "string" if "a " in words or "UTF" in words else "tensor 'w'", words)
+    refused(files.save(tmp_path, tensor(**members), "bad"), "tensor 'w'", words)
 
 
 def nodes(*made, inputs=None, outputs=("y",), **more):
