@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "frontends/onnx/sequences.h"
 #include "frontends/onnx/strings.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
@@ -81,8 +82,9 @@ static heddle_status add_null(writer *w, const char *name, json_t *dtype, json_t
 /* ---- inputs and tensors */
 
 static bool is_text(const Onnx__ValueInfoProto *v) {
-  return v->type != NULL && v->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
-         v->type->tensor_type->elem_type == ONNX_STRING;
+  const Onnx__TypeProto *type = heddle__onnx_plain_type(v->type);
+  return type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+         type->tensor_type->elem_type == ONNX_STRING;
 }
 
 static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
@@ -272,6 +274,10 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   char shown[44];
   const json_t *entry = json_object_get(w->entries, v->name);
   json_t *dtype = NULL, *shape = NULL;
+  if (entry == NULL && json_object_get(w->r->sequences, v->name) != NULL) {
+    heddle__onnx_problem(w->r, NULL, "output '%s' is a sequence, no tensor", heddle__onnx_show(v->name, shown));
+    return HEDDLE_OK;
+  }
   if (entry == NULL)
     return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s'", heddle__onnx_show(v->name, shown));
   json_int_t code = json_integer_value(entry), id = code / (MAX_OUTPUTS + 1);

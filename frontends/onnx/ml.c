@@ -419,6 +419,13 @@ static void check_attrs(heddle__ml *m, const struct row *row) {
   }
 }
 
+bool heddle__ml_stand_in(heddle__ml *m) {
+  m->node->domain = (char *)(uintptr_t) "";
+  m->node->op_type = (char *)(uintptr_t) "Identity";
+  m->node->n_input = m->node->n_attribute = 0;
+  return false;
+}
+
 HEDDLE__UPGRADE(heddle__upgrade_ml) {
   const Onnx__ModelProto *model = r->model;
   heddle__ml m = {.r = r, .node = node};
@@ -436,12 +443,7 @@ HEDDLE__UPGRADE(heddle__upgrade_ml) {
     if (node->n_output == 0 || node->n_input == 0) heddle__ml_refuse(&m, "it has no input, or no output");
     check_attrs(&m, &rows[i]);
     if (heddle__ml_good(&m)) rows[i].read(&m);
-    if (m.s == HEDDLE_OK && m.refused) { /* what is behind it is still looked at */
-      node->domain = (char *)(uintptr_t) "";
-      node->op_type = (char *)(uintptr_t) "Identity";
-      node->n_input = node->n_attribute = 0;
-      *is_done = false;
-    }
+    if (m.s == HEDDLE_OK && m.refused) *is_done = heddle__ml_stand_in(&m);
     return m.s;
   }
   return HEDDLE_OK;

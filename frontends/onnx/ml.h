@@ -101,6 +101,9 @@ void heddle__ml_one_hot_encoder(heddle__ml *m);
 void heddle__ml_scaler(heddle__ml *m);
 void heddle__ml_zip_map(heddle__ml *m);
 
+/* The node becomes one that gives what it gave, for what is behind it is still looked at. Returns false: it is not done. */
+bool heddle__ml_stand_in(heddle__ml *m);
+
 /* ml.c: a node of ai.onnx.ml as nodes of a graph; others stay as they are. */
 HEDDLE__UPGRADE(heddle__upgrade_ml);
 

@@ -161,7 +161,7 @@ def test_all_that_is_not_supported_is_listed(tmp_path):
     proto.graph.input.append(helper.make_tensor_value_info("t", TensorProto.STRING, [2]))
     proto.graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
     refused(files.save(tmp_path, proto, "bad"), "'choice' (Choose)", "graph of its own", "'frob' (Frobnicate)", "'special'",
-            "com.example: Special", "'w' is of COMPLEX64", "'more' (Add): it takes strings", "'q' is no tensor")
+            "com.example: Special", "'w' is of COMPLEX64", "'more' (Add): it takes strings", "'q' is a sequence, no tensor")
 
 
 def test_a_long_list_is_cut(tmp_path):
