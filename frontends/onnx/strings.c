@@ -79,20 +79,21 @@ static bool moves(const char *op) {
   return false;
 }
 
-void heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
+bool heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
   const bool is_default = node->domain[0] == '\0';
   for (size_t k = 0; k < node->n_input; k++) {
     if (heddle__onnx_is_map(r, node->input[k])) {
       heddle__onnx_problem(r, node, "it takes a sequence of maps, which only an output of the model may be");
-      return;
+      return false;
     }
     if (heddle__onnx_known_of(r, node->input[k]).type != ONNX_STRING) continue;
     if (is_default && moves(node->op_type) && r->scope == NULL) continue;
     heddle__onnx_problem(r, node,
                          r->scope != NULL ? "it takes strings within the graph of a node"
                                           : "it takes strings, which it would change or make new ones of");
-    return;
+    return false;
   }
+  return true;
 }
 
 /* The pool's numbers in place of its strings. */

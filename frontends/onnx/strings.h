@@ -18,8 +18,9 @@ heddle_status heddle__onnx_note_map(heddle__onnx_reader *r, const char *name, co
                                     bool is_text);
 bool heddle__onnx_is_map(const heddle__onnx_reader *r, const char *name);
 
-/* Notes a problem of a node that takes a string, or a map, and does something with it that numbers cannot stand for. */
-void heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *node);
+/* Whether a node may take what it takes: a problem is noted where that is a string, or a map, and it does something with it
+ * that numbers cannot stand for. */
+bool heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 
 /* Adds what there is of all this to a graph's "heddle" object. */
 heddle_status heddle__onnx_tell_strings(heddle__onnx_reader *r, json_t *heddle);

@@ -48,7 +48,12 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   bool is_done = false;
   heddle_status s = is_ml ? heddle__upgrade_ml(r, node, &is_done) : heddle__upgrade_sequence(r, node, &is_done);
   if (s != HEDDLE_OK || is_done) return s;
-  if (!is_ml) heddle__onnx_check_strings(r, node);
+  if (!is_ml && !heddle__onnx_check_strings(r, node)) { /* what is behind it is still looked at */
+    node->op_type = (char *)(uintptr_t) "Identity";
+    node->domain = (char *)(uintptr_t) "";
+    node->n_input = node->n_attribute = 0;
+    return heddle__onnx_add_node(r, node);
+  }
   if (heddle__onnx_is_control(node)) return heddle__onnx_control(r, node, depth);
   if (!is_ml) s = heddle__onnx_learn_node(r, node);
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)

@@ -10,7 +10,7 @@ enum { X, ROOTS, NODES, SPLITS, TARGETS, WEIGHTS, MEMBERS };
 enum { FEATURE, RULE, YES, NO, FIRST, LAST, COLUMNS };
 enum { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF, MISSING = 256 /* NaN goes where the rule holds */ };
 enum { AVERAGE, SUM, MIN, MAX };
-enum { ROWS, FEATURES, TREES, COUNT, LEAVES, HOW, WIDE, N_MEMBERS };
+enum { ROWS, FEATURES, TREES, COUNT, LEAVES, HOW, WIDE, N_MEMBERS, BLOCK };
 
 /* What a part of the kernel reads. */
 typedef struct forest {
@@ -99,28 +99,36 @@ static int64_t best_of(const more_value *y, const void *out, int64_t at, int64_t
   return best;
 }
 
-static void run_trees(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const forest f = {m, a, a->in[NODES], m->i[COUNT], m->i[FEATURES]};
+/* Rows [row, end), tree by tree, so that the nodes of one stay near; each row's sums come in the order of the trees. */
+static bool run_rows(const forest *f, int64_t row, int64_t end, int64_t *work) {
+  const more_op *m = f->m;
   const more_value *y = &m->out[0];
   const int64_t wide = m->i[WIDE], trees = m->i[TREES];
   const bool is_fast = m->in[X].type == REF_TYPE_F32;
-  uint8_t *has = a->scratch;
-  void *out = a->out[0];
-  int64_t work = 0;
-  for (int64_t row = first; row < last; row++) {
-    const int64_t at = row * wide;
-    memset(has, 0, (size_t)wide);
-    for (int64_t k = 0; k < wide; k++) more_put(y, out, at + k, 0);
-    for (int64_t t = 0; t < trees; t++) {
-      const int64_t root = more_get_int(&m->in[ROOTS], a->in[ROOTS], t);
-      const int32_t *leaf = is_fast ? leaf_of_f32(&f, row, root) : leaf_of(&f, row, root);
-      if (leaf != NULL) add_leaf(&f, leaf, out, at, has);
-      if (more_tick(m, &work, 64)) return;
+  uint8_t *has = f->a->scratch;
+  void *out = f->a->out[0];
+  memset(has, 0, (size_t)((end - row) * wide));
+  for (int64_t k = row * wide; k < end * wide; k++) more_put(y, out, k, 0);
+  for (int64_t t = 0; t < trees; t++) {
+    const int64_t root = more_get_int(&m->in[ROOTS], f->a->in[ROOTS], t);
+    for (int64_t r = row; r < end; r++) {
+      const int32_t *leaf = is_fast ? leaf_of_f32(f, r, root) : leaf_of(f, r, root);
+      if (leaf != NULL) add_leaf(f, leaf, out, r * wide, has + (r - row) * wide);
     }
-    for (int64_t k = 0; m->i[HOW] == AVERAGE && k < wide; k++)
-      more_put(y, out, at + k, more_get(y, out, at + k) / (double)trees);
-    if (a->out[1] != NULL) ((int64_t *)a->out[1])[row] = best_of(y, out, at, wide, has);
+    if (more_tick(m, work, 64 * (end - row))) return false;
   }
+  for (int64_t k = row * wide; m->i[HOW] == AVERAGE && k < end * wide; k++)
+    more_put(y, out, k, more_get(y, out, k) / (double)trees);
+  for (int64_t r = row; f->a->out[1] != NULL && r < end; r++)
+    ((int64_t *)f->a->out[1])[r] = best_of(y, out, r * wide, wide, has + (r - row) * wide);
+  return true;
+}
+
+static void run_trees(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const forest f = {m, a, a->in[NODES], m->i[COUNT], m->i[FEATURES]};
+  int64_t work = 0;
+  for (int64_t row = first; row < last; row += m->i[BLOCK])
+    if (!run_rows(&f, row, row + m->i[BLOCK] < last ? row + m->i[BLOCK] : last, &work)) return;
 }
 
 static void list_of(more_plan *p, uint32_t k, int64_t *count) {
@@ -173,6 +181,7 @@ void more_setup_tree_ensemble(more_plan *p) {
   const int64_t shape[] = {m->i[ROWS], m->i[WIDE]};
   more_result(p, 0, x->type, 2, shape);
   if (m->n_out > 1) more_result(p, 1, REF_TYPE_I64, 1, shape);
-  m->part_scratch = (uint64_t)m->i[WIDE];
+  m->i[BLOCK] = m->i[WIDE] <= 4096 ? 64 : 1;
+  m->part_scratch = (uint64_t)(m->i[WIDE] * m->i[BLOCK]);
   if (more_ok(p)) more_loop(p, run_trees, m->i[ROWS], (double)m->i[ROWS] * (double)(m->i[TREES] + 1) * 100);
 }
