@@ -182,12 +182,25 @@ static bool is_unused(const facts *f, uint32_t param) {
 
 /* ---- JSON */
 
-static json_t *value_object(const heddle_value_info *v) {
+/* What the numbers of an input or output stand for; NULL: for themselves. */
+static const char *stands_for(const facts *f, const char *name) {
+  switch (heddle_graph_string_kind(f->graph, name)) {
+  case HEDDLE_STRING_TENSOR: return "strings";
+  case HEDDLE_STRING_MAPS: return "maps of integers";
+  case HEDDLE_STRING_MAPS_OF_TEXTS: return "maps of strings";
+  default: return NULL;
+  }
+}
+
+static json_t *value_object(const facts *f, const heddle_value_info *v) {
   char dtype[32];
   dtype_text(v->dtype, dtype);
-  return json_pack("{so so so}", "name", json_words(v->name), "dtype",
-                   v->dtype.bits != 0 ? json_string(dtype) : json_null(), "shape",
-                   json_shape(v->shape, v->ndim, v->symbols));
+  json_t *o = json_pack("{so so so}", "name", json_words(v->name), "dtype",
+                        v->dtype.bits != 0 ? json_string(dtype) : json_null(), "shape",
+                        json_shape(v->shape, v->ndim, v->symbols));
+  const char *words = stands_for(f, v->name);
+  if (words != NULL) json_object_set_new(o, "stands_for", json_string(words));
+  return o;
 }
 
 static json_t *tallies(const tally *list, size_t n) {
@@ -236,11 +249,11 @@ static json_t *info_object(const options *o, const facts *f) {
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
     if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name))
-      json_array_append_new(inputs, value_object(&v));
+      json_array_append_new(inputs, value_object(f, &v));
   }
   for (uint32_t i = 0; i < heddle_graph_output_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
-    if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) json_array_append_new(outputs, value_object(&v));
+    if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) json_array_append_new(outputs, value_object(f, &v));
   }
   json_t *missing = json_array();
   for (size_t i = 0; i < f->n_missing; i++) json_array_append_new(missing, json_words(f->missing[i].name));
@@ -253,11 +266,15 @@ static json_t *info_object(const options *o, const facts *f) {
 
 /* ---- text */
 
-static void print_value(const char *what, const heddle_value_info *v) {
+static void print_value(const facts *f, const char *what, const heddle_value_info *v) {
   char dtype[32], shape[200];
+  const char *words = stands_for(f, v->name);
   dtype_text(v->dtype, dtype);
   shape_text(v->shape, v->ndim, v->symbols, shape, sizeof shape);
-  if (v->dtype.bits == 0 && v->ndim == UINT32_MAX) print("%-9s  %s\n", what, v->name); /* known once planned */
+  const bool is_open = v->dtype.bits == 0 && v->ndim == UINT32_MAX; /* known once planned */
+  if (is_open && words != NULL) print("%-9s  %s  (%s)\n", what, v->name, words);
+  else if (is_open) print("%-9s  %s\n", what, v->name);
+  else if (words != NULL) print("%-9s  %s  %s %s  (%s)\n", what, v->name, dtype, shape, words);
   else print("%-9s  %s  %s %s\n", what, v->name, dtype, shape);
 }
 
@@ -301,7 +318,7 @@ static void print_params(const options *o, const facts *f) {
                            .shape = heddle_tensor_shape(t),
                            .ndim = heddle_tensor_ndim(t),
                            .dtype = heddle_tensor_dtype(t)};
-    print_value("param", &v);
+    print_value(f, "param", &v);
     heddle_tensor_release(t);
   }
   rows_left_out(n, o->all);
@@ -323,11 +340,11 @@ static void print_info(const options *o, const facts *f) {
   print("model      %s: %" PRIu32 " nodes\n", o->model, f->n_nodes);
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
-    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name)) print_value("input", &v);
+    if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name)) print_value(f, "input", &v);
   }
   for (uint32_t i = 0; i < heddle_graph_output_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
-    if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) print_value("output", &v);
+    if (heddle_graph_output(f->graph, i, &v, NULL) == HEDDLE_OK) print_value(f, "output", &v);
   }
   print_tallies("operators", f->ops, f->n_ops);
   print_tallies("annotated", f->devices, f->n_devices);

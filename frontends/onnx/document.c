@@ -7,6 +7,8 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "frontends/onnx/expand.h"
+#include "frontends/onnx/sequences.h"
+#include "frontends/onnx/strings.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
@@ -80,6 +82,12 @@ static heddle_status add_null(writer *w, const char *name, json_t *dtype, json_t
 
 /* ---- inputs and tensors */
 
+static bool is_text(const Onnx__ValueInfoProto *v) {
+  const Onnx__TypeProto *type = heddle__onnx_plain_type(v->type);
+  return type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+         type->tensor_type->elem_type == ONNX_STRING;
+}
+
 static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
   json_t *dtype = NULL, *shape = NULL;
   heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
@@ -93,7 +101,8 @@ static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
     json_decref(shape);
     return s;
   }
-  return add_null(w, v->name, dtype, shape);
+  s = add_null(w, v->name, dtype, shape);
+  return s == HEDDLE_OK && is_text(v) ? heddle__onnx_note_text(w->r, v->name) : s;
 }
 
 static heddle_status add_tensor(writer *w, size_t i) {
@@ -267,12 +276,18 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   char shown[44];
   const json_t *entry = json_object_get(w->entries, v->name);
   json_t *dtype = NULL, *shape = NULL;
+  if (entry == NULL && json_object_get(w->r->sequences, v->name) != NULL) {
+    heddle__onnx_problem(w->r, NULL, "output '%s' is a sequence, no tensor", heddle__onnx_show(v->name, shown));
+    return HEDDLE_OK;
+  }
   if (entry == NULL)
     return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s'", heddle__onnx_show(v->name, shown));
   json_int_t code = json_integer_value(entry), id = code / (MAX_OUTPUTS + 1);
   const json_t *node = json_array_get(w->nodes, (size_t)id);
   const char *name = json_string_value(json_object_get(node, "name"));
-  heddle_status s = heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  const bool is_map = heddle__onnx_is_map(w->r, v->name); /* its type is of no tensor */
+  heddle_status s = is_map ? HEDDLE_OK : heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  if (s == HEDDLE_OK && is_text(v)) s = heddle__onnx_note_text(w->r, v->name);
   if (s == HEDDLE_OK && name != NULL && (code % (MAX_OUTPUTS + 1) != 0 || strcmp(name, v->name) != 0)) {
     json_t *inputs = json_array();
     MUST(json_array_append_new(inputs, entry_of(code)));
@@ -458,10 +473,9 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
   if (s == HEDDLE_OK) s = write_all(&w); /* an array that is NULL takes nothing, which is noticed there */
   if (s == HEDDLE_OK && r->problems.n == 0) {
     *graph = pack(&w);
-    if (*graph == NULL || json_object_set_new(*graph, "heddle",
-                                              json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target,
-                                                        "optimize", "on")) != 0)
-      s = heddle__onnx_no_memory(r);
+    json_t *heddle = json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target, "optimize", "on");
+    if (heddle != NULL) s = heddle__onnx_tell_strings(r, heddle);
+    if (*graph == NULL || json_object_set_new(*graph, "heddle", heddle) != 0) s = heddle__onnx_no_memory(r);
   }
   close_writer(&w);
   return s;

@@ -208,6 +208,13 @@ static heddle_status learn_outputs(heddle__onnx_reader *r, const Onnx__NodeProto
   return s;
 }
 
+/* Whether an output of the graph is a sequence, which no node gives. */
+static bool gives_sequence(const heddle__onnx_reader *r, const Onnx__GraphProto *g) {
+  for (size_t i = 0; i < g->n_output; i++)
+    if (json_object_get(r->sequences, g->output[i]->name) != NULL) return true;
+  return false;
+}
+
 heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
   Onnx__AttributeProto **list = heddle__onnx_take(&r->arena, node->n_attribute * sizeof *list);
   if (list == NULL) return heddle__onnx_no_memory(r);
@@ -225,6 +232,13 @@ heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node
     }
     *list[i] = *node->attribute[i];
     s = copy_graph(r, node, node->attribute[i]->g, &list[i]->g, depth + 1);
+    if (s == HEDDLE_OK && gives_sequence(r, list[i]->g)) {
+      heddle__onnx_problem(r, node, "its graph gives a sequence");
+      json_decref(c.seen);
+      node->op_type = (char *)(uintptr_t) "Identity"; /* what is behind it is still looked at */
+      node->n_input = node->n_attribute = 0;
+      return heddle__onnx_add_node(r, node);
+    }
     if (s == HEDDLE_OK) s = capture_all(&c, list[i]->g);
     if (s == HEDDLE_OK) s = learn_outputs(r, node, list[i]->g);
   }

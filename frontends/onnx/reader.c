@@ -281,14 +281,16 @@ static heddle_status parse(const origin *from, const heddle_read_limits *limits,
                            .types = json_object(),
                            .taken = json_object(),
                            .used = json_object(),
-                           .functions = json_object()};
+                           .functions = json_object(),
+                           .sequences = json_object(),
+                           .strings = json_object()};
   unsigned char *thin = NULL;
   size_t thin_bytes = 0;
   *graph = NULL;
   *params = NULL;
   heddle_status s = heddle__onnx_thin(from->name, from->data, from->bytes, limits, &thin, &thin_bytes, err);
-  if (s == HEDDLE_OK &&
-      (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL || r.functions == NULL))
+  if (s == HEDDLE_OK && (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL ||
+                         r.functions == NULL || r.sequences == NULL || r.strings == NULL))
     s = heddle__onnx_no_memory(&r);
   if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
   heddle__free(thin);
@@ -298,6 +300,8 @@ static heddle_status parse(const origin *from, const heddle_read_limits *limits,
   json_decref(r.taken);
   json_decref(r.used);
   json_decref(r.functions);
+  json_decref(r.sequences);
+  json_decref(r.strings);
   if (s != HEDDLE_OK) {
     json_decref(*graph);
     heddle_params_release(*params);

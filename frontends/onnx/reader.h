@@ -61,6 +61,8 @@ typedef struct heddle__onnx_reader {
   json_t *used;                           /* names of values that a node or an output takes */
   const struct heddle__onnx_scope *scope; /* of the graph of a node that is being read; inner.c. NULL: of none */
   json_t *functions;                      /* "DOMAIN NAME" of the model's functions to their positions */
+  json_t *sequences;                      /* what is in values that are no tensors; sequences.c */
+  json_t *strings;                        /* texts that are numbers in the graph; strings.c */
 
   heddle__onnx_problems problems; /* what is not supported */
 } heddle__onnx_reader;

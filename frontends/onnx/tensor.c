@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "frontends/onnx/blocked.h"
+#include "frontends/onnx/strings.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
 #include "plugins/common/float16.h"
@@ -195,6 +196,15 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   if (v->shape == NULL) return heddle__onnx_no_memory(r);
   for (size_t i = 0; i < t->n_dims; i++) v->shape[i] = t->dims[i];
 
+  if (t->data_type == ONNX_STRING) {
+    int64_t *codes = NULL;
+    heddle_status s = heddle__onnx_codes(r, t, elements, &codes);
+    if (s != HEDDLE_OK) return s;
+    v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
+    if (v->data == NULL) return heddle__onnx_no_memory(r);
+    if (v->bytes > 0) memcpy(v->data, codes, (size_t)v->bytes);
+    return HEDDLE_OK;
+  }
   const bool is_blocked = t->has_data_location && (int)t->data_location == HEDDLE__ONNX_BLOCKED;
   if (is_blocked || heddle__onnx_packed_bits(t->data_type) != 0) {
     v->data = heddle__alloc_aligned((size_t)v->bytes, 64);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "frontends/onnx/sequences.h"
+
 static const struct type {
   const char *name;
   const char *word; /* NULL: Heddle has none */
@@ -18,7 +20,7 @@ static const struct type {
     [ONNX_INT16] = {"INT16", "int16", {HEDDLE_DTYPE_INT, 16, 1}},
     [ONNX_INT32] = {"INT32", "int32", {HEDDLE_DTYPE_INT, 32, 1}},
     [ONNX_INT64] = {"INT64", "int64", {HEDDLE_DTYPE_INT, 64, 1}},
-    [8] = {"STRING", NULL, {0, 0, 0}},
+    [ONNX_STRING] = {"STRING", "int64", {HEDDLE_DTYPE_INT, 64, 1}}, /* strings.h */
     [ONNX_BOOL] = {"BOOL", "uint1", {HEDDLE_DTYPE_BOOL, 8, 1}},
     [ONNX_FLOAT16] = {"FLOAT16", "float16", {HEDDLE_DTYPE_FLOAT, 16, 1}},
     [ONNX_DOUBLE] = {"DOUBLE", "float64", {HEDDLE_DTYPE_FLOAT, 64, 1}},
@@ -71,9 +73,9 @@ heddle_status heddle__onnx_note(heddle__onnx_reader *r, const char *name, int32_
 }
 
 heddle_status heddle__onnx_learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoProto *v) {
-  if (v->name == NULL || v->type == NULL || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
-    return HEDDLE_OK;
-  const Onnx__TypeProto__Tensor *t = v->type->tensor_type;
+  const Onnx__TypeProto *type = heddle__onnx_plain_type(v->type);
+  if (v->name == NULL || type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return HEDDLE_OK;
+  const Onnx__TypeProto__Tensor *t = type->tensor_type;
   return heddle__onnx_note(r, v->name, t->elem_type,
                            t->shape != NULL && t->shape->n_dim < 255 ? (int32_t)t->shape->n_dim : -1);
 }
@@ -217,9 +219,11 @@ heddle_status heddle__onnx_describe(heddle__onnx_reader *r, const Onnx__ValueInf
   const char *word;
   char shown[44], type_name[24];
   *dtype = *shape = NULL;
-  const Onnx__TypeProto *type = value->type;
+  const Onnx__TypeProto *type = heddle__onnx_plain_type(value->type); /* an optional that is an input is given */
   const char *kind = NULL;
   if (type == NULL || type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET) kind = "of no type";
+  else if (type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) kind = "a sequence, no tensor";
+  else if (type->value_case == ONNX__TYPE_PROTO__VALUE_MAP_TYPE) kind = "a map, no tensor";
   else if (type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) kind = "no tensor";
   const Onnx__TypeProto__Tensor *t = kind == NULL ? type->tensor_type : NULL;
   heddle__onnx_show(value->name, shown);

@@ -13,6 +13,7 @@ enum {
   ONNX_INT16 = 5,
   ONNX_INT32 = 6,
   ONNX_INT64 = 7,
+  ONNX_STRING = 8,
   ONNX_BOOL = 9,
   ONNX_FLOAT16 = 10,
   ONNX_DOUBLE = 11,

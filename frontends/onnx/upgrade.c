@@ -6,6 +6,9 @@
 
 #include "frontends/onnx/expand.h"
 #include "frontends/onnx/tensor.h"
+#include "frontends/onnx/ml.h"
+#include "frontends/onnx/sequences.h"
+#include "frontends/onnx/strings.h"
 #include "frontends/onnx/types.h"
 #include "plugins/common/float16.h"
 
@@ -33,6 +36,7 @@ static const struct row {
     {"Split", 13, heddle__upgrade_split},
     {"Squeeze", 13, heddle__upgrade_axes},
     {"Sum", 0, heddle__upgrade_sum},
+    {"TfIdfVectorizer", 0, heddle__upgrade_tfidf},
     {"TopK", 10, heddle__upgrade_top_k},
     {"Unsqueeze", 13, heddle__upgrade_axes},
     {"Upsample", 10, heddle__upgrade_upsample},
@@ -42,12 +46,20 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   const Onnx__FunctionProto *function = heddle__onnx_function(r, node);
   heddle__onnx_check_node(r, node, function != NULL); /* what is wrong is refused at the end, with all others */
   if (function != NULL) return heddle__onnx_inline(r, node, function, depth + 1);
+  const bool is_ml = strcmp(node->domain, "ai.onnx.ml") == 0, is_default = node->domain[0] == '\0';
+  bool is_done = false;
+  heddle_status s = is_ml ? heddle__upgrade_ml(r, node, &is_done) : heddle__upgrade_sequence(r, node, &is_done);
+  if (s != HEDDLE_OK || is_done) return s;
+  if (!is_ml && !heddle__onnx_check_strings(r, node)) { /* what is behind it is still looked at */
+    node->op_type = (char *)(uintptr_t) "Identity";
+    node->domain = (char *)(uintptr_t) "";
+    node->n_input = node->n_attribute = 0;
+    return heddle__onnx_add_node(r, node);
+  }
   if (heddle__onnx_is_control(node)) return heddle__onnx_control(r, node, depth);
   const expansion_row *row = heddle__onnx_expansion(node);
   if (row != NULL && row->expand != NULL) return heddle__onnx_expand(r, node, row);
-  heddle_status s = heddle__onnx_learn_node(r, node);
-  bool is_done = false;
-  bool is_default = node->domain[0] == '\0';
+  if (!is_ml) s = heddle__onnx_learn_node(r, node);
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(rows[i].op, node->op_type) == 0 && (rows[i].since == 0 || r->opset < rows[i].since))
       s = rows[i].upgrade(r, node, &is_done);

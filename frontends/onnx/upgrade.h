@@ -30,6 +30,7 @@ HEDDLE__UPGRADE(heddle__upgrade_constant);
 HEDDLE__UPGRADE(heddle__upgrade_constant_of_shape);
 HEDDLE__UPGRADE(heddle__upgrade_dropout);
 HEDDLE__UPGRADE(heddle__upgrade_scatter);
+HEDDLE__UPGRADE(heddle__upgrade_tfidf); /* strings.c: its pool of strings */
 /* upgrade_parts.c: operators as others that more plugins have, and faster */
 HEDDLE__UPGRADE(heddle__upgrade_sum); /* Sum, Mean */
 HEDDLE__UPGRADE(heddle__upgrade_gelu);

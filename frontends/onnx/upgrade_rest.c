@@ -68,6 +68,12 @@ HEDDLE__UPGRADE(heddle__upgrade_constant) {
       t->n_int64_data = is_list ? a->n_ints : 1;
       t->int64_data = is_list ? a->ints : (int64_t *)(uintptr_t)&a->i;
       *dim = (int64_t)t->n_int64_data;
+    } else if (strcmp(a->name, "value_string") == 0 || strcmp(a->name, "value_strings") == 0) {
+      t->data_type = ONNX_STRING;
+      t->n_dims = strcmp(a->name, "value_strings") == 0 ? 1 : 0;
+      t->n_string_data = t->n_dims > 0 ? a->n_strings : 1;
+      t->string_data = t->n_dims > 0 ? a->strings : (ProtobufCBinaryData *)(uintptr_t)&a->s;
+      *dim = (int64_t)t->n_string_data;
     } else {
       *is_done = true;
       heddle__onnx_problem(r, node, "its value is neither numbers nor a tensor");
@@ -75,6 +81,8 @@ HEDDLE__UPGRADE(heddle__upgrade_constant) {
     }
   }
   *is_done = true;
+  if (t->data_type == ONNX_STRING && r->scope != NULL)
+    heddle__onnx_problem(r, node, "it is of strings within the graph of a node");
   if (t == a->t) { /* which another call of the node's function has too */
     t = heddle__onnx_take(&r->arena, sizeof *t);
     if (t == NULL) return heddle__onnx_no_memory(r);

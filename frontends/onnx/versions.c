@@ -7,7 +7,7 @@
 #include "frontends/onnx/reader.h"
 #include "graph/opschema.h"
 
-enum { KIND_TENSOR = 64, KIND_SPARSE, KIND_TEXT /* strings, of which graphs have no values */, KIND_OTHER };
+enum { KIND_TENSOR = 64, KIND_SPARSE, KIND_OTHER };
 
 /* Operators that came after opset 7, or went. last 0: still there. */
 static const struct operator_row {
@@ -123,7 +123,7 @@ static const struct attr_row {
     {"Slice", "starts", 7, 9, HEDDLE_ATTR_INTS},
     {"Split", "split", 7, 12, HEDDLE_ATTR_INTS},
     {"Squeeze", "axes", 7, 12, HEDDLE_ATTR_INTS},
-    {"TfIdfVectorizer", "pool_strings", 9, 0, KIND_TEXT},
+    {"TfIdfVectorizer", "pool_strings", 9, 0, HEDDLE_ATTR_STRINGS},
     {"TopK", "k", 7, 9, HEDDLE_ATTR_INT},
     {"TopK", "largest", 11, 0, 0},
     {"TopK", "sorted", 11, 0, 0},
@@ -230,10 +230,6 @@ void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node
     if (!has_some || refers) continue; /* an operator that is not known is reported as such */
     const uint32_t kind = kind_in(r, schema, node->op_type, a->name);
     if (kind != 0 && may_be(a, kind)) continue;
-    if (kind == KIND_TEXT) {
-      heddle__onnx_problem(r, node, "attribute '%s' is of strings", shown);
-      continue;
-    }
     list_attrs(r, schema, node->op_type, list, sizeof list);
     if (kind == 0)
       heddle__onnx_problem(r, node, "opset %lld has no attribute '%s' for it; %s", (long long)r->opset, shown, list);

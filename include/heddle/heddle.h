@@ -12,6 +12,7 @@
 #include "heddle/sign.h"
 #include "heddle/state.h"
 #include "heddle/status.h"
+#include "heddle/strings.h"
 #include "heddle/tensor.h"
 #include "heddle/text.h"
 

@@ -110,7 +110,8 @@ def tensor(**members):
     (dict(dims=[2], data_type=3, int32_data=[1, 300]), "number 1 of int32_data does not fit"),
     (dict(dims=[2], data_type=9, int32_data=[1, 2]), "number 1 of int32_data does not fit"),
     (dict(dims=[2], data_type=12, uint64_data=[1, 2 ** 33]), "number 1 of uint64_data does not fit"),
-    (dict(dims=[1] * 40, raw_data=bytes(4)), "over 32 dimensions"), (dict(dims=[2], data_type=8, string_data=[b"a", b"b"]), "STRING"),
+    (dict(dims=[1] * 40, raw_data=bytes(4)), "over 32 dimensions"), (dict(dims=[2], data_type=8, string_data=[b"a"]), "1 strings"),
+    (dict(dims=[2], data_type=8, string_data=[b"a", b"\xff"]), "not UTF-8"), (dict(dims=[1], data_type=8, string_data=[b"a\0"]), "a byte 0"),
     (dict(dims=[3], data_type=22, raw_data=bytes(3)), "raw_data has 3 bytes, and its shape needs 2"), (dict(dims=[2], data_type=99, raw_data=bytes(8)), "type 99"),
     (dict(dims=[2], data_type=-1, raw_data=bytes(8)), "type -1"), (dict(dims=[2], data_type=14, float_data=[1] * 4), "COMPLEX64")])
 def test_tensors_that_lie(tmp_path, members, words):
@@ -160,7 +161,7 @@ def test_all_that_is_not_supported_is_listed(tmp_path):
     proto.graph.input.append(helper.make_tensor_value_info("t", TensorProto.STRING, [2]))
     proto.graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
     refused(files.save(tmp_path, proto, "bad"), "'choice' (Choose)", "graph of its own", "'frob' (Frobnicate)", "'special'",
-            "com.example: Special", "'w' is of COMPLEX64", "'t' is of STRING", "'q' is no tensor")
+            "com.example: Special", "'w' is of COMPLEX64", "'more' (Add): it takes strings", "'q' is a sequence, no tensor")
 
 
 def test_a_long_list_is_cut(tmp_path):

@@ -118,6 +118,9 @@ class Model:
     output_names: tuple[str, ...]
     input_infos: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...]   # name, shape, dtype
     output_infos: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...]
+    has_strings: bool                 # a tensor of strings, or maps: heddle/strings.h
+    strings: list[str]
+    string_ports: list[tuple[str, int, list[int]]]    # name, kind, keys of maps
     path: str | None
     context: Context
     closed: bool

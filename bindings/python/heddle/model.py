@@ -356,12 +356,20 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
     if memory_of is not None:
         if params is not None:
             raise TypeError("params is for a model's path; heddle.loads takes a graph's text with its parameters")
-        return Model(_core.Context() if context is None else context, bytes=memory_of,
-                     folder=None if folder is None else os.fspath(folder), **options)
+        return _with_texts(Model(_core.Context() if context is None else context, bytes=memory_of,
+                                 folder=None if folder is None else os.fspath(folder), **options))
     if folder is not None:
         raise TypeError("folder is for a model in memory; that of a file is its own")
-    return Model(_core.Context() if context is None else context, os.fspath(path),
-                 params=None if params is None else os.fspath(params), **options)
+    return _with_texts(Model(_core.Context() if context is None else context, os.fspath(path),
+                             params=None if params is None else os.fspath(params), **options))
+
+
+def _with_texts(model: Model) -> Model:
+    """The model, which takes and gives texts and maps where it has such."""
+    if model.has_strings:
+        from .text import TextModel  # pylint: disable=import-outside-toplevel,cyclic-import
+        model.__class__ = TextModel
+    return model
 
 
 def loads(graph: str | bytes, params: bytes | bytearray | memoryview | None = None, *,
@@ -369,8 +377,8 @@ def loads(graph: str | bytes, params: bytes | bytearray | memoryview | None = No
     """Makes a model of a graph's JSON text. params: a blob as TVM's save_param_dict writes it. Options and errors are
     load's, without a file."""
     blob = memoryview(params).tobytes() if params is not None else None
-    return Model(_core.Context() if context is None else context, graph=graph, params=blob,
-                 **_options(**{**_DEFAULTS, **options}))
+    return _with_texts(Model(_core.Context() if context is None else context, graph=graph, params=blob,
+                             **_options(**{**_DEFAULTS, **options})))
 
 
 _DEFAULTS: dict[str, Any] = {

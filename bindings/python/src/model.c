@@ -340,6 +340,74 @@ static PyObject *get_output_infos(PyObject *self, void *none) {
   return heddle_py_ports_need(model) == 0 ? Py_NewRef(model->output_infos) : NULL;
 }
 
+/* (name, kind, keys of a map) of each port that stands for something else than numbers. */
+static int add_string_ports(PyObject *list, const heddle_graph *g, const port *ports, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    const char *name = PyUnicode_AsUTF8AndSize(ports[i].name, NULL);
+    if (name == NULL) return -1;
+    const heddle_string_kind kind = heddle_graph_string_kind(g, name);
+    if (kind == HEDDLE_STRING_NONE) continue;
+    PyObject *keys = PyList_New(0);
+    int64_t key = 0;
+    int failed = keys == NULL ? -1 : 0;
+    for (uint32_t k = 0; failed == 0 && heddle_graph_map_key(g, name, k, &key, NULL) == HEDDLE_OK; k++) {
+      PyObject *number = PyLong_FromLongLong(key);
+      failed = number == NULL ? -1 : PyList_Append(keys, number);
+      Py_XDECREF(number);
+    }
+    PyObject *one = failed == 0 ? Py_BuildValue("(OiO)", ports[i].name, (int)kind, keys) : NULL;
+    Py_XDECREF(keys);
+    failed = one == NULL ? -1 : PyList_Append(list, one);
+    Py_XDECREF(one);
+    if (failed != 0) return -1;
+  }
+  return 0;
+}
+
+static PyObject *get_strings(PyObject *self, void *none) {
+  (void)none;
+  heddle_py_model *model = model_of(self);
+  heddle_model *m = open_model(model);
+  if (m == NULL) return NULL;
+  const heddle_graph *g = heddle_model_graph(m);
+  PyObject *list = PyList_New(0);
+  for (uint64_t i = 0; list != NULL; i++) {
+    const char *text = heddle_graph_string(g, i);
+    if (text == NULL) break;
+    PyObject *one = PyUnicode_FromString(text);
+    if (one == NULL || PyList_Append(list, one) < 0) Py_CLEAR(list);
+    Py_XDECREF(one);
+  }
+  return list;
+}
+
+static PyObject *get_string_ports(PyObject *self, void *none) {
+  (void)none;
+  heddle_py_model *model = model_of(self);
+  if (heddle_py_ports_need(model) < 0) return NULL;
+  PyObject *list = PyList_New(0);
+  const heddle_graph *g = heddle_model_graph(model->m);
+  if (list != NULL && (add_string_ports(list, g, model->inputs, model->n_inputs) < 0 ||
+                       add_string_ports(list, g, model->outputs, model->n_outputs) < 0))
+    Py_CLEAR(list);
+  return list;
+}
+
+static PyObject *get_has_strings(PyObject *self, void *none) {
+  (void)none;
+  heddle_model *m = open_model(model_of(self));
+  if (m == NULL) return NULL;
+  const heddle_graph *g = heddle_model_graph(m);
+  bool has = heddle_graph_string(g, 0) != NULL;
+  for (uint32_t i = 0; !has && i < heddle_graph_input_count(g) + heddle_graph_output_count(g); i++) {
+    heddle_value_info info = {.struct_size = sizeof info};
+    const uint32_t n = heddle_graph_input_count(g);
+    heddle_status s = i < n ? heddle_graph_input(g, i, &info, NULL) : heddle_graph_output(g, i - n, &info, NULL);
+    has = s == HEDDLE_OK && heddle_graph_string_kind(g, info.name) != HEDDLE_STRING_NONE;
+  }
+  return PyBool_FromLong(has);
+}
+
 static PyObject *get_path(PyObject *self, void *none) {
   (void)none;
   PyObject *path = model_of(self)->path;
@@ -443,6 +511,10 @@ static PyGetSetDef getters[] = {
     {"input_infos", get_input_infos, NULL, "(name, shape, dtype) of each input; names or None for open dimensions.",
      NULL},
     {"output_infos", get_output_infos, NULL, "(name, shape, dtype) of each output.", NULL},
+    {"has_strings", get_has_strings, NULL, "Whether it has strings or maps; heddle.text.TextModel.", NULL},
+    {"strings", get_strings, NULL, "The texts that numbers of its tensors of strings stand for.", NULL},
+    {"string_ports", get_string_ports, NULL, "(name, kind, keys) of inputs and outputs that stand for strings or maps.",
+     NULL},
     {"path", get_path, NULL, "The file, or None for a graph that was given as text.", NULL},
     {"context", get_context, NULL, "The context whose devices it uses.", NULL},
     {"closed", get_closed, NULL, "Whether close() was called.", NULL},

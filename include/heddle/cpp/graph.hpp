@@ -10,6 +10,7 @@
 
 #include "heddle/cpp/tensor.hpp"
 #include "heddle/graph.h"
+#include "heddle/strings.h"
 
 namespace heddle {
 
@@ -133,6 +134,21 @@ public:
     });
   }
 
+  /* What stands for strings (heddle/strings.h); NULL and HEDDLE_STRING_NONE where nothing does. */
+  const char *string(std::uint64_t i) const noexcept {
+    return raw_ != nullptr ? heddle_graph_string(raw_, i) : nullptr;
+  }
+  heddle_string_kind string_kind(const std::string &name) const noexcept {
+    return raw_ != nullptr ? heddle_graph_string_kind(raw_, name.c_str()) : HEDDLE_STRING_NONE;
+  }
+  Result<std::int64_t> try_map_key(const std::string &name, std::uint32_t i) const {
+    std::int64_t out = 0;
+    Status s =
+        with([&](heddle_graph *g, heddle_error *err) { return heddle_graph_map_key(g, name.c_str(), i, &out, err); });
+    if (!s) return s.error();
+    return out;
+  }
+
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
   static Graph load(const std::string &path, const ReadLimits &limits = {}) {
     return try_load(path, limits).value();
@@ -154,6 +170,9 @@ public:
   }
   std::uint32_t find_node(const std::string &name) const {
     return try_find_node(name).value();
+  }
+  std::int64_t map_key(const std::string &name, std::uint32_t i) const {
+    return try_map_key(name, i).value();
   }
   heddle_value_info input(std::uint32_t i) const {
     return try_input(i).value();

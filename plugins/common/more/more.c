@@ -350,11 +350,16 @@ static void check_results(more_plan *p) {
     more_refuse(p, "its region has an output that is not its result");
 }
 
+static bool is_own(const heddle_pnode *node) {
+  return node->domain != NULL && strcmp(node->domain, "heddle") == 0;
+}
+
 heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool *known, heddle_error *err) {
-  const heddle__operator *op = heddle__operator_find(false, n->node->op);
+  const bool own = is_own(n->node);
+  const heddle__operator *op = heddle__operator_find(own, n->node->op);
   const more_setup setup = op != NULL ? more_table[op - heddle__operators] : NULL;
   const uint32_t opset = region_opset(n->node, HEDDLE__OPSET_LAST);
-  const heddle__version *version = opset != 0 ? heddle__version_find(false, n->node->op, opset) : NULL;
+  const heddle__version *version = own || opset != 0 ? heddle__version_find(own, n->node->op, opset) : NULL;
   *known = setup != NULL && version != NULL;
   if (!*known) return HEDDLE_EUNSUPPORTED;
   memset(m, 0, sizeof *m);
@@ -411,12 +416,12 @@ heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op
   bool known = false;
   double bytes = 0;
   const bool other = n->node == NULL || n->node->op == NULL || n->out == NULL ||
-                     (n->node->domain != NULL && n->node->domain[0] != '\0');
+                     (n->node->domain != NULL && n->node->domain[0] != '\0' && !is_own(n->node));
   if (other || region->n_outputs == 0) return HEDDLE_EUNSUPPORTED; /* ref/ has said why */
-  if (plan_as_own(region, n, op, out_entry)) return HEDDLE_OK;
+  if (!is_own(n->node) && plan_as_own(region, n, op, out_entry)) return HEDDLE_OK;
   /* Of a type that ref/ takes, or would: its own words say more. */
   const int type = n->in[0] != NULL ? more_type_of(n->in[0]->dtype) : REF_TYPE_NONE;
-  const heddle__operator *known_op = heddle__operator_find(false, n->node->op);
+  const heddle__operator *known_op = heddle__operator_find(is_own(n->node), n->node->op);
   const bool words = (known_op != NULL && ref_table[known_op - heddle__operators].plan == NULL) ||
                      type >= MORE_TYPE_F16 || type == REF_TYPE_F64 || type == REF_TYPE_U64;
   if (!words) err = NULL;

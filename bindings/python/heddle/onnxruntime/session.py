@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import _core, errors
 from ..model import Model, load
+from ..text import TextModel
 from .binding import IOBinding
 from .capi import onnxruntime_pybind11_state as state
 from .metadata import ModelMetadata, read_metadata
@@ -76,7 +77,7 @@ class InferenceSession:
         meta = read_metadata(self._bytes if self._path is None else self._path)
         with state.loading(self._path, meta is not None or (self._path or "").endswith((".json", ".so"))):
             self._model = self._load(devices)
-            self._inputs, self._outputs = _args(self._model.input_infos), _args(self._model.output_infos)
+            self._inputs, self._outputs = _args(self._model.inputs), _args(self._model.outputs)
         self._meta = meta if meta is not None else ModelMetadata()
         self._by_name = {info.name: info for info in self._inputs}
         given = self._meta._graph_inputs  # pylint: disable=protected-access
@@ -157,11 +158,14 @@ class InferenceSession:
             with state.running():
                 return self._model.run(names, feed)
         executor = self._model.executor()
+        texts = self._model.texts if isinstance(self._model, TextModel) else None
+        others: dict[str, int] = {}
         with state.running():
             for name, value in feed.items():
-                executor.set_input(name, value)
+                executor.set_input(name, texts.encode(name, value, others) if texts else value)
         self.drive(executor, run_options)
-        return [np.array(executor.get_output(name).numpy()) for name in names]
+        results = [np.array(executor.get_output(name).numpy()) for name in names]
+        return [texts.decode(name, result, others) for name, result in zip(names, results)] if texts else results
 
     def drive(self, executor: Any, run_options: RunOptions | None) -> None:
         """Runs an executor, and ends the run when the options say so."""
@@ -299,5 +303,6 @@ class InferenceSession:
 
 
 _NUMPY = collections.ChainMap({"tensor(float)": "float32", "tensor(double)": "float64"},
+                              {"tensor(string)": "object"},
                               {f"tensor({name})": name for name in ("uint8", "int8", "uint16", "int16", "int32", "int64",
                                                                     "bool", "float16", "uint32", "uint64")})

@@ -12,13 +12,16 @@ _ROWS = [  # number, ONNX Runtime's word, the name of the dtype
     (12, "uint32", "uint32"), (13, "uint64", "uint64"), (16, "bfloat16", "bfloat16"),
 ]
 _WORDS = {dtype: word for _, word, dtype in _ROWS}
+_WORDS["string"] = _WORDS["object"] = "string"
 _NUMBERS = {dtype: number for number, _, dtype in _ROWS}
 _DTYPES = {number: dtype for number, _, dtype in _ROWS}
 
 
 def type_word(dtype: Any) -> str:
     """"tensor(float)" for "float32"."""
-    name = str(dtype)
+    name = "string" if getattr(dtype, "kind", "") in ("U", "S", "T") else str(dtype)
+    if name.startswith("seq(map("):  # of heddle.text
+        return name.replace("float32", "tensor(float)")
     return f"tensor({_WORDS.get(name, name)})"
 
 
