@@ -1,6 +1,9 @@
 /* executor/range.c: which programs of a model cover which shapes, and when one is planned for a bound. */
 #include "executor/range.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "core/alloc.h"
 #include "core/error.h"
 #include "executor/precedent.h"
@@ -144,6 +147,25 @@ static bool is_final(heddle_status s) {
   return s == HEDDLE_ENOMEM || s == HEDDLE_ETIMEOUT || s == HEDDLE_ECANCELED || s == HEDDLE_EDEVICE;
 }
 
+/* The inputs whose bounds are not those of the shapes that made the root grow. */
+static void say_grown(heddle_model *m, const heddle__order *root, const heddle__order *exact) {
+  char text[400] = "", shape[128];
+  size_t used = 0;
+  for (uint32_t i = 0; i < exact->n_args && used < sizeof text; i++) {
+    const heddle__known *k = &root->inputs[i].known;
+    const size_t bytes = k->ndim * sizeof *k->shape;
+    if (!is_open(&root->inputs[i]) || bytes == 0 || memcmp(k->shape, exact->inputs[i].known.shape, bytes) == 0)
+      continue;
+    heddle__shape_name(k->shape, k->ndim, shape, sizeof shape);
+    const int n = snprintf(text + used, sizeof text - used, "%s '%.60s' %s", used > 0 ? "," : "",
+                           heddle__model_arg(m, i)->name, shape);
+    if (n > 0) used += (size_t)n;
+  }
+  heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "plan",
+               "%s: planned for shapes up to%s%s; smaller ones are sizes of this program", m->graph->source,
+               used > 0 ? text : " these", used >= sizeof text ? ", ..." : "");
+}
+
 /* A root for the bound; NULL where there can be none. */
 static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddle__order *order, heddle__program **out,
                           heddle_error *err) {
@@ -157,9 +179,7 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
     heddle__order_free(wide);
     return s;
   }
-  heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "plan",
-               "%s: planned for a bound of the dimensions that change; smaller shapes are sizes of this program",
-               m->graph->source);
+  say_grown(m, root->order_of, order);
   *out = heddle__model_keep(m, root, true);
   supersede(m, *out);
   return HEDDLE_OK;

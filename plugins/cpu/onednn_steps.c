@@ -193,8 +193,10 @@ heddle_status onednn_steps_resize(onednn_steps_launch *launch, const heddle_preg
   launch->rows = rows;
   for (uint32_t k = 0; k < steps->n_args; k++) {
     const onednn_arg *a = &steps->args[k];
-    launch->bases[k] = a->output ? outputs[a->slot] : inputs[a->slot];
-    if (l->row_bytes[k] != 0) continue;
+    char *base = a->output ? outputs[a->slot] : inputs[a->slot];
+    const bool is_set = base == launch->bases[k];
+    launch->bases[k] = base;
+    if (l->row_bytes[k] != 0 || is_set) continue; /* those of rows are set for each step */
     for (uint32_t t = 0; t < steps->tasks; t++)
       for (uint32_t i = 0; i < l->n_rungs; i++)
         if (dnnl_memory_set_data_handle(launch->tasks[t].args[i][k].memory, launch->bases[k]) != dnnl_success)
