@@ -56,7 +56,7 @@ foreach(source IN LISTS targets)
   if(name STREQUAL "pack_elf")
     target_include_directories(${target} SYSTEM PRIVATE "${HEDDLE_LIBELF_INCLUDE}")
   endif()
-  if(name MATCHES "^(tvm_op|dlpack|model)$") # plans for devices, memory on one
+  if(name MATCHES "^(tvm_op|dlpack|model|state_file)$") # plans for devices, memory on one
     set(plugins "")
     foreach(plugin cpu sim)
       add_dependencies(${target} heddle_plugin_${plugin})
