@@ -421,6 +421,13 @@ func TestRuntimes(t *testing.T) {
 	if err != nil || value != "sim:0" || origin != "call" {
 		t.Fatal(value, origin, err)
 	}
+	found := false
+	for _, info := range ok[[]SettingInfo](t)(rt.DescribedSettings()) {
+		found = found || info.Key == "sim.delay_us" && info.Type == "number" && info.PerDevice && info.Help != ""
+	}
+	if !found {
+		t.Fatal("sim.delay_us is not described")
+	}
 	if _, _, err := rt.Setting("no_such"); !errors.Is(err, ErrNotFound) {
 		t.Fatal(err)
 	}

@@ -169,6 +169,40 @@ func (rt *Runtime) Setting(key string) (value, origin string, err error) {
 	return C.GoString(v), C.GoString(from), nil
 }
 
+// SettingInfo is a setting that a plugin has, as the plugin describes it.
+type SettingInfo struct {
+	Key       string // "sim.delay_us"
+	Type      string // "switch", "number", "word", "text" or "path"
+	Default   string
+	Values    string // the values of a word, with commas between
+	Help      string
+	Low, High uint64 // of a number
+	PerDevice bool   // it can be given for one device: "sim.1.delay_us"
+}
+
+// DescribedSettings gives the settings that plugins have. It loads all plugins.
+func (rt *Runtime) DescribedSettings() ([]SettingInfo, error) {
+	if err := rt.acquire(); err != nil {
+		return nil, err
+	}
+	defer rt.release()
+	words := newErr()
+	defer freeErr(words)
+	var all []SettingInfo
+	for {
+		info := C.heddle_setting_info{struct_size: C.size_t(unsafe.Sizeof(C.heddle_setting_info{}))}
+		s := C.heddle_context_described(rt.c, C.size_t(len(all)), &info, words)
+		if s == C.HEDDLE_ENOTFOUND {
+			return all, nil
+		}
+		if s != C.HEDDLE_OK {
+			return nil, failure(s, words)
+		}
+		all = append(all, SettingInfo{C.GoString(info.key), C.GoString(info._type), C.GoString(info.default_value),
+			C.GoString(info.values), C.GoString(info.help), uint64(info.low), uint64(info.high), info.per_device != 0})
+	}
+}
+
 // The device of a type and a number, by the rule of the C API: of those that the runtime's list of devices names, else of
 // all; an error where an ExtDev is that of several plugins.
 func (rt *Runtime) device(d Device) (*C.heddle_device, error) {

@@ -372,6 +372,31 @@ static PyObject *context_settings(PyObject *self, PyObject *none) {
   return all;
 }
 
+static PyObject *context_described(PyObject *self, PyObject *none) {
+  heddle_context *ctx = of(self);
+  PyObject *list = ctx != NULL ? PyList_New(0) : NULL;
+  (void)none;
+  for (size_t i = 0; list != NULL; i++) {
+    heddle_setting_info info = {.struct_size = sizeof info};
+    heddle_error err;
+    heddle_status s;
+    Py_BEGIN_ALLOW_THREADS;
+    s = heddle_context_described(ctx, i, &info, &err); /* the first one loads all plugins */
+    Py_END_ALLOW_THREADS;
+    if (s == HEDDLE_ENOTFOUND) break;
+    if (s != HEDDLE_OK) {
+      Py_DECREF(list);
+      return heddle_py_fail(s, &err, NULL);
+    }
+    PyObject *one =
+        Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:K,s:K,s:O}", "key", info.key, "type", info.type, "default",
+                      info.default_value, "values", info.values, "help", info.help, "low", (unsigned long long)info.low,
+                      "high", (unsigned long long)info.high, "per_device", info.per_device != 0 ? Py_True : Py_False);
+    if (append(list, one) < 0) Py_CLEAR(list);
+  }
+  return list;
+}
+
 typedef heddle_status device_call(heddle_device *dev, heddle_error *err);
 
 static PyObject *call_device(PyObject *self, PyObject *name, device_call *call) {
@@ -443,6 +468,8 @@ static PyMethodDef methods[] = {
      "setting(key) -> (value, origin) | None\n\nA setting, and where it came from: 'call', a variable, a file, "
      "'default'."},
     {"settings", context_settings, METH_NOARGS, "settings() -> dict[str, str]\n\nAll settings that have a value."},
+    {"described", context_described, METH_NOARGS,
+     "described() -> list[dict]\n\nThe settings that plugins have, as they describe them. Loads all plugins."},
     {"health", context_health, METH_O,
      "health(device)\n\nRaises DeviceLostError with the first words of a lost device."},
     {"reopen", context_reopen, METH_O,

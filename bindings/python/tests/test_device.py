@@ -132,6 +132,9 @@ def test_settings_of_a_context():
     context = heddle.Context({"devices": "sim:1,cpu", "sim.devices": "2"})
     assert context.setting("devices") == ("sim:1,cpu", "call")
     assert context.settings()["devices"] == "sim:1,cpu" and context.setting("no_such_setting") is None
+    described = {one["key"]: one for one in context.described()}
+    delay = described["sim.delay_us"]
+    assert delay["type"] == "number" and delay["default"] == "0" and delay["high"] > 0 and delay["per_device"] and delay["help"]
     assert context.select() == ["sim:1", "cpu:0"]
     assert context.select("cpu") == ["cpu:0"]
     assert "sim:2" not in [d["name"] for d in heddle.devices(context)]
