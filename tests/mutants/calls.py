@@ -40,6 +40,9 @@ def inputs(model, turn):
         shape = [d if isinstance(d, int) else 3 - turn % 2 for d in one.shape or ()]
         if np.prod(shape, dtype=float) > MOST:
             return None
+        if one.dtype == "string":
+            made[one.name] = value("int64", shape, turn).astype(str).astype(object)
+            continue
         dtype = one.dtype if one.dtype in ("bool",) or one.dtype[-1].isdigit() else "float32"
         made[one.name] = value(dtype if dtype != "bfloat16" else "float32", shape, turn)
     return made
@@ -49,7 +52,8 @@ def check(info, array):
     """One truth: what came out is what was declared."""
     said, is_ = info.shape, array.shape
     fits = said is None or (len(said) == len(is_) and all(not isinstance(d, int) or d == e for d, e in zip(said, is_)))
-    if info.dtype not in (str(array.dtype), "bfloat16") or not fits:
+    declared = {"string": ("object", "int64"), "bfloat16": (str(array.dtype),)}.get(info.dtype, (info.dtype,))
+    if str(array.dtype) not in declared or not fits:
         raise Wrong(f"output {info.name} is declared {info.dtype} {said} and came as {array.dtype} {is_}")
     array.copy()  # every byte is read
 
@@ -58,9 +62,11 @@ def through_executor(model, given):
     """The same by set_input and run, into arrays as they are declared, and views."""
     e = model.executor()
     for name, array in given.items():
-        e.set_input(name, array)
+        e.set_input(name, model.texts.encode(name, array, {}) if model.has_strings else array)
     outputs = model.outputs
     for i, info in enumerate(outputs):
+        if info.dtype == "string":
+            continue
         shape = [d if isinstance(d, int) else 3 for d in info.shape or ()]
         if np.prod(shape, dtype=float) <= MOST and info.dtype != "bfloat16" and i % 2 == 0:
             try:
@@ -76,7 +82,8 @@ def through_executor(model, given):
     for i, info in enumerate(outputs):
         check(info, np.asarray(e.view_output(i)))
         check(info, np.asarray(e.get_output(i)))
-        out = np.zeros(np.asarray(e.view_output(i)).shape, info.dtype if info.dtype != "bfloat16" else "uint16")
+        dtype = {"bfloat16": "uint16", "string": "int64"}.get(info.dtype, info.dtype)
+        out = np.zeros(np.asarray(e.view_output(i)).shape, dtype)
         e.get_output(i, out=out)
 
 

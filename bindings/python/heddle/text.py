@@ -92,7 +92,8 @@ class TextModel(Model):
         return self._infos(super().outputs)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        given, others = self._named(inputs, named), {}
+        given = self._named(inputs, named)
+        others: dict[str, int] = {}
         result = super().run({name: self.texts.encode(name, value, others) for name, value in given.items()})
         values = [self.texts.decode(name, value, others) for name, value in result.items()]
         return values[0] if len(values) == 1 else tuple(values)
