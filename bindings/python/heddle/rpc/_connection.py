@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import io
 import math
 import socket
 import struct
@@ -12,6 +13,9 @@ from typing import Any, Sequence
 from .. import error
 from . import _wire
 from ._wire import Era, Handle, Reader
+
+
+_U32, _U64, _HEAD = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<QI")
 
 
 class RPCError(error.RPCError):
@@ -26,6 +30,7 @@ class RPCConnectionError(RPCError, ConnectionError):
     """The connection ended, or what came is not TVM's RPC; the session is over."""
 
 
+_PIECE = 1 << 20
 _LOST = "the server closed the connection: its session has ended"
 
 
@@ -40,13 +45,16 @@ def receive(sock: socket.socket, n: int) -> bytearray:
     return data
 
 
-def receive_into(sock: socket.socket, place: memoryview) -> None:
-    """As many bytes as the place has."""
-    while len(place) > 0:
-        n = sock.recv_into(place)
-        if n == 0:
-            raise RPCConnectionError(_LOST)
-        place = place[n:]
+def _read(file: io.BufferedReader, n: int) -> bytes | bytearray:
+    """n bytes, in pieces, so that a length alone takes no memory."""
+    data: bytes | bytearray = file.read(min(n, _PIECE))
+    if n > _PIECE and len(data) == _PIECE:
+        data = bytearray(data)
+        while len(data) < n and (part := file.read(min(n - len(data), _PIECE))):
+            data += part
+    if len(data) < n:
+        raise RPCConnectionError(_LOST)
+    return data
 
 
 def dial(host: str, port: int, timeout: float | None) -> socket.socket:
@@ -69,11 +77,13 @@ class Connection:
         self._lock = threading.Lock()
         self._garbage: collections.deque[bytes] = collections.deque()
         self._socket: socket.socket | None = None
+        self._file: io.BufferedReader | None = None
         self.era = Era.B
         self.where = f"{host}:{port}"
         try:
             self._socket = dial(host, port, connect_timeout)
             self._shake(key, session_timeout)
+            self._file = self._socket.makefile("rb", 1 << 16)
             self._start(constructor)
         except BaseException:
             self.close()
@@ -119,7 +129,7 @@ class Connection:
 
     def _send(self, code: int, parts: Sequence[Any]) -> None:
         n = 4 + sum(len(part) for part in parts)
-        head = struct.pack("<QI", n, code)
+        head = _HEAD.pack(n, code)
         if n < 1 << 16:
             self._sock.sendall(b"".join([head, *parts]))
             return
@@ -127,18 +137,21 @@ class Connection:
         for part in parts:
             self._sock.sendall(part)
 
-    def _receive(self, into: memoryview | None = None) -> tuple[int, bytearray]:
+    def _receive(self, into: memoryview | None = None) -> tuple[int, bytes | bytearray]:
         """A packet's code and body; into: where the body of a kCopyAck of that size goes."""
-        n = 0
+        file, n = self._file, 0
+        if file is None:
+            raise RPCConnectionError(f"the session with {self.where} has ended")
         while n == 0:  # a packet of no bytes keeps the connection alive
-            n, = struct.unpack("<Q", receive(self._sock, 8))
+            n, = _U64.unpack(_read(file, 8))
         if not 4 <= n <= _wire.LONGEST_REPLY:
             raise RPCConnectionError(f"{self.where} sent a packet of {n} bytes, which is over the limit")
-        code, = struct.unpack("<I", receive(self._sock, 4))
+        code, = _U32.unpack(_read(file, 4))
         if into is not None and code == _wire.COPY_ACK and n == 4 + len(into):
-            receive_into(self._sock, into)
-            return code, bytearray()
-        return code, receive(self._sock, n - 4)
+            if len(into) > 0 and file.readinto(into) != len(into):
+                raise RPCConnectionError(_LOST)
+            return code, b""
+        return code, _read(file, n - 4)
 
     def _values(self, code: int, data: bytes) -> list[Any]:
         if code == _wire.SHUTDOWN:
@@ -153,23 +166,14 @@ class Connection:
             raise RPCSessionTimeoutError(text.partition(": ")[2])
         raise RPCError("Error caught from RPC call:\n" + text)
 
-    @contextlib.contextmanager
-    def _exchange(self) -> Any:
-        """What fails in the midst of an exchange leaves nothing that could be read on: the session is over."""
-        with self._lock:
-            try:
-                yield
-            except (RPCConnectionError, RPCSessionTimeoutError):
-                self._end()
-                raise
-            except RPCError:
-                raise
-            except OSError as failed:
-                self._end()
-                raise RPCConnectionError(f"the connection to {self.where} failed: {failed}") from failed
-            except BaseException:
-                self._end()
-                raise
+    def _failed(self, why: BaseException) -> None:
+        """What fails in the midst of an exchange leaves nothing that could be read on: the session is over. An error that the
+        server reported is a whole reply."""
+        if isinstance(why, RPCError) and not isinstance(why, (RPCConnectionError, RPCSessionTimeoutError)):
+            return
+        self._end()
+        if isinstance(why, OSError) and not isinstance(why, RPCError):
+            raise RPCConnectionError(f"the connection to {self.where} failed: {why}") from why
 
     def _free_garbage(self) -> None:
         """Sends all that is to be freed in one go, then reads the replies."""
@@ -188,10 +192,15 @@ class Connection:
 
     def ask(self, code: int, *parts: Any) -> list[Any]:
         """A request, and the values of its reply."""
-        with self._exchange():
-            self._free_garbage()
-            self._send(code, parts)
-            return self._values(*self._receive())
+        with self._lock:
+            try:
+                if self._garbage:
+                    self._free_garbage()
+                self._send(code, parts)
+                return self._values(*self._receive())
+            except BaseException as why:
+                self._failed(why)
+                raise
 
     def one(self, code: int, *values: Any) -> Any:
         """A request of values, and the one of its reply."""
@@ -201,14 +210,18 @@ class Connection:
         return got[0]
 
     def copy_from(self, tensor: _wire.TensorValue, into: memoryview) -> None:
-        with self._exchange():
-            self._free_garbage()
-            self._send(_wire.COPY_FROM, [tensor.packed() + struct.pack("<Q", len(into))])
-            code, data = self._receive(into)
-            if code == _wire.COPY_ACK and len(data) == 0:
-                return
-            self._values(code, data)
-            raise RPCConnectionError(f"{self.where} sent {len(data)} bytes of {len(into)}")
+        with self._lock:
+            try:
+                self._free_garbage()
+                self._send(_wire.COPY_FROM, [tensor.packed() + _U64.pack(len(into))])
+                code, data = self._receive(into)
+                if code == _wire.COPY_ACK and len(data) == 0:
+                    return
+                self._values(code, data)
+                raise RPCConnectionError(f"{self.where} sent {len(data)} bytes of {len(into)}")
+            except BaseException as why:
+                self._failed(why)
+                raise
 
     def copy_to(self, tensor: _wire.TensorValue, data: memoryview) -> None:
         self.ask(_wire.COPY_TO, tensor.packed() + struct.pack("<Q", len(data)), data)
@@ -227,7 +240,9 @@ class Connection:
     # ---- the end
 
     def _end(self) -> None:
-        sock, self._socket = self._socket, None
+        file, sock, self._file, self._socket = self._file, self._socket, None, None
+        if file is not None:
+            file.close()
         if sock is not None:
             sock.close()
 

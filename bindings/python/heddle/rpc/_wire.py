@@ -46,8 +46,15 @@ class TensorValue(NamedTuple):
     offset: int = 0
 
     def packed(self) -> bytes:
+        """As it stands in packets."""
         return struct.pack(f"<QiiiBBH{len(self.shape)}qQ", self.data, *self.device, len(self.shape), *self.dtype, *self.shape,
                            self.offset)
+
+
+class Packed(NamedTuple):
+    """A value that was written before: its name in _TAGS, and its bytes."""
+    name: str
+    data: bytes
 
 
 _TAGS = {
@@ -58,8 +65,14 @@ _TAGS = {
 }
 
 
+_NAMES = {era: {n: name for name, n in tags.items() if name != "bool" or era is Era.B} for era, tags in _TAGS.items()}
+_NAMES[Era.A].update({1: "int", 15: "bool"})
+
+
 def _one(era: Era, value: Any) -> tuple[int, bytes]:
     tags = _TAGS[era]
+    if type(value) is Packed:
+        return tags[value.name], value.data
     if value is None:
         return tags["null"], b""
     if isinstance(value, bool):
@@ -89,10 +102,15 @@ def _one(era: Era, value: Any) -> tuple[int, bytes]:
 
 def pack(era: Era, *values: Any) -> bytes:
     """A sequence."""
+    if not values:
+        return b"\0\0\0\0"
     parts = [_one(era, value) for value in values]
     if era is Era.A:
         return struct.pack(f"<I{len(parts)}I", len(parts), *(tag for tag, _ in parts)) + b"".join(data for _, data in parts)
     return struct.pack("<I", len(parts)) + b"".join(struct.pack("<I", tag) + data for tag, data in parts)
+
+
+_NOTHING = struct.pack("<IqI", 1, 0, 0)
 
 
 class Reader:
@@ -127,11 +145,8 @@ class Reader:
         return TensorValue(data, DeviceValue(kind, number), DType(code, bits, lanes), shape, *self.words("Q"))
 
     def _value(self, era: Era, tag: int) -> Any:
-        names = {n: name for name, n in _TAGS[era].items() if name != "bool" or era is Era.B}
-        name = names.get(tag)
-        if era is Era.A:
-            name = {1: "int", 15: "bool"}.get(tag, name)
-        elif tag in (11, 12, 65, 66):  # nested: a second tag, then the text
+        name = _NAMES[era].get(tag)
+        if era is Era.B and tag in (11, 12, 65, 66):  # nested: a second tag, then the text
             if self.words("I") != ((65,) if tag in (11, 65) else (66,)):
                 raise FormatError("a string in a form that is not known")
             name = "str" if tag in (11, 65) else "bytes"
@@ -161,6 +176,8 @@ class Reader:
 
     def values(self, era: Era) -> list[Any]:
         """A sequence, which ends the reply."""
+        if era is Era.B and self._data[:4] == b"\2\0\0\0" and self._data[4:] == _NOTHING:
+            return [0, None]  # of most calls
         count, = self.words("I")
         if count > len(self._data) // 4:
             raise FormatError(f"the server's reply is too short for {count} values")

@@ -159,6 +159,7 @@ class RemoteArray:
         else:
             self._end = weakref.finalize(self, _free_memory, session.connection, tensor.device, tensor.data)
         self._end.atexit = False
+        self.packed = _wire.Packed("tensor", tensor.packed())
         self.shape, self.dtype = tensor.shape, name_of(tensor.dtype)
 
     @property

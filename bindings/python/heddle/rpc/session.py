@@ -74,7 +74,7 @@ class RPCSession:
         if isinstance(value, (RemoteArray, RemoteObject)):
             if value._session is not self:
                 raise ValueError("an argument belongs to another session")
-            return value.tensor if isinstance(value, RemoteArray) else value.handle
+            return value.packed if isinstance(value, RemoteArray) else value.handle
         if isinstance(value, RemoteDevice):
             return value.value
         if isinstance(value, Device):
