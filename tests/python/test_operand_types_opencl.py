@@ -23,7 +23,7 @@ TYPES = {"float": np.float32, "double": np.float64, "float16": np.float16, "bflo
          **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 # (operator, operand) whose other types an accelerator refuses: docs/operators.md has the same.
 REFUSED = {("Attention", "V"), ("Attention", "attn_mask"), ("GridSample", "grid"), ("LinearAttention", "past_state"),
-           ("QuantizeLinear", "y_scale"), ("RMSNormalization", "scale"), ("Resize", "roi")}
+           ("QuantizeLinear", "y_scale"), ("Resize", "roi")}
 
 
 def node_cases():

@@ -192,12 +192,12 @@ heddle_status k_plan_layer_norm_any(k_node *n, heddle_error *err) {
 static heddle_status plan_rms_norm(k_node *n, heddle_error *err) {
   more_op m;
   k_scaled p = {0};
-  uint8_t type = 0;
+  uint8_t type = 0, scale = 0;
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &type, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, m.in[1].type, &scale, err);
   if (s != HEDDLE_OK || m.in[0].count == 0) return s;
   const more_value *x = &m.in[0];
-  if (m.in[1].type != x->type) return ref_refuse(&n->ref, err, "its operands are of two types");
   p.n = m.i[N];
   p.count = x->count / p.n;
   p.epsilon = (float)m.f[0];
@@ -206,8 +206,8 @@ static heddle_status plan_rms_norm(k_node *n, heddle_error *err) {
   steps_of(x, &m.in[1], p.step);
   const k_launch how = {.text = "scaled",
                         .name = "scaled",
-                        .n_types = 1,
-                        .types = {type},
+                        .n_types = 2,
+                        .types = {type, scale},
                         .items = (uint64_t)p.count,
                         .turns = (double)p.n * (double)(2 + p.dims),
                         .floats = 2};

@@ -2,9 +2,9 @@
  * rounded to the operand's type before it is scaled. An item has a line. */
 #include "portable.cl"
 
-//! scaled: f32 f64 f16 bf16
+//! scaled: f32 f64 f16 bf16; f32 f64 f16 bf16
 #ifdef K_scaled
-KERNEL_2_1(scaled, k_scaled, T0, x0, T0, x1, T0, y) {
+KERNEL_2_1(scaled, k_scaled, T0, x0, T1, x1, T1, y) {
   K_EACH(r, p.count);
   const K_C(T0) n = CAST(K_C(T0), p.n);
   const IDX start = r * AT(p.n);
@@ -23,7 +23,7 @@ KERNEL_2_1(scaled, k_scaled, T0, x0, T0, x1, T0, y) {
     }
     const K_C(T0) v = GET(T0, x0[start + j]) * less;
     const K_C(T0) rounded = GET(T0, PUT(T0, v));
-    y[start + j] = PUT(T0, rounded * GET(T0, x1[scale]));
+    y[start + j] = PUT(T1, CAST(K_C(T1), rounded) * GET(T1, x1[scale]));
   }
 }
 #endif
