@@ -35,9 +35,13 @@ enum { SATURATE, ROUNDS };
 
 /* To a type of 8 bits or less. */
 static void run_narrow(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int to = m->out[0].type;
+  const bool wraps = to >= MORE_TYPE_NARROW_WHOLE && !more_type_is_real(x->type);
+  uint8_t *y = a->out[0];
   for (int64_t i = first; i < last; i++)
-    ((uint8_t *)a->out[0])[i] =
-        narrow_store(m->out[0].type, more_get(&m->in[0], a->in[0], i), m->i[SATURATE] != 0, (int)m->i[ROUNDS]);
+    y[i] = wraps ? narrow_wrap(to, more_get_int(x, a->in[0], i))
+                 : narrow_store(to, more_get(x, a->in[0], i), m->i[SATURATE] != 0, (int)m->i[ROUNDS]);
 }
 
 static void cast(more_plan *p, int to) {

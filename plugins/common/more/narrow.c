@@ -62,6 +62,10 @@ static int64_t wrapped(int type, int64_t x) {
   return ((x - least) % size + size) % size + least;
 }
 
+uint8_t narrow_wrap(int type, int64_t x) {
+  return (uint8_t)wrapped(type, x % 16); /* a multiple of every size */
+}
+
 static int64_t cut(double x) {
   return x >= -0x1p62 && x <= 0x1p62 ? (int64_t)x : 0;
 }

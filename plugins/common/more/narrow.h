@@ -40,7 +40,8 @@ heddle_dtype narrow_dtype(int type);
  * NaN where the type has none. Integers wrap. */
 double narrow_load(int type, uint8_t byte);
 uint8_t narrow_store(int type, double x, bool saturate, int rounds);
-int64_t narrow_least(int type); /* of integers */
+uint8_t narrow_wrap(int type, int64_t x); /* the same of an integer, to a type of integers */
+int64_t narrow_least(int type);           /* of integers */
 int64_t narrow_most(int type);
 
 #endif
