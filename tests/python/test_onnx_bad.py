@@ -95,7 +95,10 @@ def test_names_that_are_no_text(tmp_path):
 
 
 def tensor(**members):
-    proto = files.model([helper.make_node("Add", ["x", "w"], ["y"], name="add")], {"x": (np.float32, (2,))}, ["y"])
+    node = helper.make_node("Add", ["x", "w"], ["y"], name="add")
+    if members.get("data_type") == TensorProto.STRING:  # which Add does not take
+        node = helper.make_node("Identity", ["w"], ["y"], name="same")
+    proto = files.model([node], {"x": (np.float32, (2,))}, ["y"])
     proto.graph.initializer.append(TensorProto(**{"name": "w", "data_type": 1, **members}))
     return proto
 

@@ -368,13 +368,14 @@ def test_who_ends_heddle_probe_quarantines_nothing(tmp_path):
     assert found["used"] and TRIED in log, (found, log)
 
 
-@pytest.mark.parametrize("name", ["probe_driver_empty", "probe_driver_bytes"])
-def test_a_driver_text_that_cannot_be_kept_is_not_compared(tmp_path, name):
-    """One that is empty, and one that is no UTF-8: they are not new to each process."""
+@pytest.mark.parametrize("name, words", [("probe_driver_empty", "its driver is empty"),
+                                         ("probe_driver_bytes", "its driver is not UTF-8")])
+def test_a_driver_without_a_text_is_refused(tmp_path, name, words):
+    """In each process alike, whether the file was tried before or not."""
     path = BUILD / "tests" / "plugins" / f"libheddle_plugin_{name}.so"
     for turn in range(3):
         plugin, log = only(tmp_path, path)
-        assert plugin["used"] and (TRIED in log) == (turn == 0) and "is new" not in log, (turn, log)
+        assert not plugin["used"] and words in plugin["reason"], (turn, plugin, log)
 
 
 def test_a_colon_in_a_path_hides_no_plugin(tmp_path):

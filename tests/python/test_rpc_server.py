@@ -12,7 +12,7 @@ import pytest
 import rpc_theirs
 from fixtures import tvm_legacy as legacy
 from rpc_case import folders, server, tracker, wait_for
-from tool_case import SOURCE
+from tool_case import BUILD, SOURCE
 
 tvm = pytest.importorskip("tvm", reason="the TVM of this environment is not there")
 rpc = pytest.importorskip("tvm.rpc", reason="this TVM has no RPC")
@@ -175,7 +175,8 @@ def test_functions_as_arguments(remote, library):
 
 @pytest.mark.parametrize("kind", ["sim", "opencl"])
 def test_other_devices(tmp_path, kind):
-    env = {}
+    folder = BUILD / "lib" / "heddle" / "plugins"  # type 12 means sim where no other plugin has it
+    env = {"HEDDLE_PLUGINS": ":".join(str(folder / f"libheddle_plugin_{name}.so") for name in ("cpu", "sim"))}
     if kind == "opencl":
         import pocl
         pocl.need()
