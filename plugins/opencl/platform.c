@@ -84,8 +84,10 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   out->platform = platform;
   get(id, CL_DEVICE_TYPE, sizeof out->type, &out->type);
   get_text(host, id, CL_DEVICE_NAME, out->name, sizeof out->name);
+  if (out->name[0] == '\0') snprintf(out->name, sizeof out->name, "a device without a name");
   get_text(host, id, CL_DRIVER_VERSION, version, sizeof version);
   snprintf(out->driver, sizeof out->driver, "%.70s, driver %.40s", platform_words, version);
+  p_one_line(out->driver); /* a character may have been cut */
   get(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory);
   get(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most);
   get(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units);

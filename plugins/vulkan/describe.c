@@ -164,7 +164,7 @@ static heddle_status describe(heddle_pinstance *self, VkPhysicalDevice id, vlk_i
   out->vendor_id = p->vendorID;
   out->device_id = p->deviceID;
   out->driver_version = p->driverVersion;
-  snprintf(out->name, sizeof out->name, "%.127s", p->deviceName);
+  snprintf(out->name, sizeof out->name, "%.127s", p->deviceName[0] != '\0' ? p->deviceName : "a device without a name");
   snprintf(out->driver, sizeof out->driver, "%.48s%s%.40s, Vulkan %u.%u.%u",
            driver.driverName[0] != '\0' ? driver.driverName : "a driver", driver.driverInfo[0] != '\0' ? " " : "",
            driver.driverInfo, VK_API_VERSION_MAJOR(p->apiVersion), VK_API_VERSION_MINOR(p->apiVersion),

@@ -179,7 +179,7 @@ static void refuses_in_words(void **state) {
   op_input(&c, F32, SHAPE(1, 4));
   op_output(&c, I32, SHAPE(1, 4));
   op_expect_refused(&d, &c, "int32");
-  c.values[0].v.dtype = c.values[1].v.dtype = (heddle_dtype){HEDDLE_DTYPE_INT, 4, 1};
+  c.values[0].v.dtype = c.values[1].v.dtype = (heddle_dtype){HEDDLE_DTYPE_INT, 12, 1};
   op_expect_refused(&d, &c, "no size in bytes");
   op_case_free(&c);
 

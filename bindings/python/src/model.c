@@ -378,6 +378,7 @@ static PyObject *get_strings(PyObject *self, void *none) {
     if (one == NULL || PyList_Append(list, one) < 0) Py_CLEAR(list);
     Py_XDECREF(one);
   }
+  heddle_model_release(m);
   return list;
 }
 
@@ -405,6 +406,7 @@ static PyObject *get_has_strings(PyObject *self, void *none) {
     heddle_status s = i < n ? heddle_graph_input(g, i, &info, NULL) : heddle_graph_output(g, i - n, &info, NULL);
     has = s == HEDDLE_OK && heddle_graph_string_kind(g, info.name) != HEDDLE_STRING_NONE;
   }
+  heddle_model_release(m);
   return PyBool_FromLong(has);
 }
 

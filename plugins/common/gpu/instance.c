@@ -165,6 +165,7 @@ static heddle_status describe(heddle_pinstance *self, uint32_t index, int number
   }
   info->name[sizeof info->name - 1] = '\0';
   p_one_line(info->name);
+  if (info->name[0] == '\0') snprintf(info->name, sizeof info->name, "a device without a name");
   info->memory_bytes = bytes;
   if (d->device_uuid == NULL || d->device_uuid(info->uuid, info->device) != 0) memset(info->uuid, 0, sizeof info->uuid);
   if (d->device_pci != NULL && d->device_pci(pci, (int)sizeof pci, info->device) == 0) {
@@ -222,6 +223,7 @@ heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle
   memcpy(desc->name, info->name, sizeof desc->name);
   snprintf(desc->driver, sizeof desc->driver, "%.63s, %.60s", info->driver,
            compiler[0] != '\0' ? compiler : "no compiler for operators");
+  p_one_line(desc->driver); /* a character may have been cut */
   memcpy(desc->uuid, info->uuid, sizeof desc->uuid);
   desc->pci_domain = info->pci[0];
   desc->pci_bus = info->pci[1];
