@@ -163,4 +163,6 @@ KIT_GROUP(kit_health, "health", ON_DEVICE("live", "health is HEDDLE_OK of a devi
           ON_DEVICE("lost-words", "every call to a lost device answers with the first text", KIT_LOSES,
                     kit_health_lost_words),
           ON_DEVICE("lost-memory", "what a lost device has can be freed", KIT_LOSES, kit_health_lost_memory),
-          ON_DEVICE("lost-again", "a device that was lost can be opened again", KIT_LOSES, kit_health_lost_again));
+          ON_DEVICE("lost-again", "a device that was lost can be opened again", KIT_LOSES, kit_health_lost_again),
+          ON_DEVICE("reset", "reset ends the work of a device, which is lost, until it is opened again", 0,
+                    kit_health_reset));

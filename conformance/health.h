@@ -11,5 +11,6 @@ void kit_health_lost_later(kit *k);
 void kit_health_lost_words(kit *k);
 void kit_health_lost_memory(kit *k);
 void kit_health_lost_again(kit *k);
+void kit_health_reset(kit *k);
 
 #endif

@@ -1,7 +1,7 @@
-/* The cases "health/lost*": a device that is lost with signals pending. It stays lost until it is opened again, the host
- * hears of it once, every fence fails, every call answers with the first text, and what it had can be given back. The kit
- * cannot lose a device by itself: the cases are for plugins that lose one at work, that have a setting for it (--set), or
- * that have the hook lose_on_fill (docs/plugin-guide.md). */
+/* The cases "health/lost*" and "health/reset": a device that is lost with signals pending. It stays lost until it is opened
+ * again, the host hears of it once, every fence fails, every call answers with the first text, and what it had can be given
+ * back. The kit cannot lose a device by itself, but by device.reset: the other cases are for plugins that lose one at work,
+ * that have a setting for it (--set), or that have the hook lose_on_fill (docs/plugin-guide.md). */
 #include "conformance/health.h"
 
 #include <inttypes.h>
@@ -292,34 +292,34 @@ void kit_health_lost_words(kit *k) {
   finish(k, &u);
 }
 
-/* What is freed after idle has said that nothing touches memory any more is freed indeed. */
-void kit_health_lost_memory(kit *k) {
+/* What is freed after the device has said that nothing touches memory any more is freed indeed. */
+static void frees_all(kit *k, used *u) {
   static const struct {
     uint32_t key;
     const char *name;
   } counts[] = {{HEDDLE_QUERY_LIVE_BUFFERS, "LIVE_BUFFERS"},
                 {HEDDLE_QUERY_LIVE_BYTES, "LIVE_BYTES"},
                 {HEDDLE_QUERY_LIVE_OBJECTS, "LIVE_OBJECTS"}};
-  used u;
-  lose(k, &u);
-  const bool quiet = let_go(k, &u) == HEDDLE_EDEVICE;
-  free_used(k, &u);
+  free_used(k, u);
   for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
     int64_t n = 0;
     if (k->t.device.query(k->dev, counts[i].key, &n, &k->err) == HEDDLE_OK && n != 0)
       kit_fail(k, "%s is %" PRId64 " when all that a lost device had is freed", counts[i].name, n);
   }
+}
+
+void kit_health_lost_memory(kit *k) {
+  used u;
+  lose(k, &u);
+  const bool quiet = let_go(k, &u) == HEDDLE_EDEVICE;
+  frees_all(k, &u);
   kit_close_all(k);
   if (quiet && kit_host_blocks(k) != 0)
     kit_fail(k, "%" PRIu64 " blocks of host.alloc are left when a lost device and its instance are closed",
              kit_host_blocks(k));
 }
 
-void kit_health_lost_again(kit *k) {
-  used u;
-  lose(k, &u);
-  let_go(k, &u);
-  free_used(k, &u);
+static void opens_again(kit *k) {
   kit_close(k, k->dev);
   heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = k->index + 1};
   heddle_status status = k->t.device.open(k->instance, k->index, &options, &k->dev, &k->err);
@@ -337,4 +337,32 @@ void kit_health_lost_again(kit *k) {
   kit_free(k, k->dev, x);
   k->t.stream.close(s);
   kit_close_all(k);
+}
+
+void kit_health_lost_again(kit *k) {
+  used u;
+  lose(k, &u);
+  let_go(k, &u);
+  free_used(k, &u);
+  opens_again(k);
+}
+
+/* With work that would never end by itself, where the device waits for fences. */
+void kit_health_reset(kit *k) {
+  used u;
+  if (k->t.device.reset == NULL) kit_skip(k, "the plugin has no device.reset");
+  open_used(k, &u);
+  heddle_status status = k->t.device.reset(k->dev, kit_patience_ms(k, 10000) * 1000000, &k->err);
+  if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "device.reset: %.500s", k->err.text);
+  kit_ok(k, status, "device.reset");
+  status = k->t.device.health(k->dev, &k->err);
+  if (status != HEDDLE_EDEVICE)
+    kit_fail(k, "device.health answers %d after device.reset: the device is lost until it is opened again",
+             (int)status);
+  if (kit_faults(k) != 1)
+    kit_fail(k, "host.device_fault was called %u times for one device.reset", (unsigned)kit_faults(k));
+  if (u.pending != 0) has_failed(k, u.pending, held_text);
+  frees_all(k, &u);
+  if (u.pending != 0) only_once(k, u.pending, held_text);
+  opens_again(k);
 }

@@ -18,6 +18,7 @@
   S(device, query, (DEV, uint32_t key, int64_t * out, ERR), (dev, key, out, err)) \
   S(device, health, (DEV, ERR), (dev, err)) \
   S(device, idle, (DEV, uint64_t timeout_ns, ERR), (dev, timeout_ns, err)) \
+  S(device, reset, (DEV, uint64_t timeout_ns, ERR), (dev, timeout_ns, err)) \
   S(device, memory_now, (DEV, uint64_t * a, uint64_t * b, ERR), (dev, a, b, err)) \
   S(memory, alloc, (DEV, const heddle_pmemory_desc *desc, heddle_pbuffer **out, ERR), (dev, desc, out, err)) \
   S(memory, view, (DEV, heddle_pbuffer * parent, uint64_t offset, uint64_t bytes, heddle_pbuffer * *out, ERR), \

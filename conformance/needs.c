@@ -48,6 +48,7 @@ static const struct {
     {"timing/*", "the table timing"},
     {"external/required", "the table external"},
     {"external/*", "the table external, with memory that the device exports"},
+    {"health/reset", "device.reset"},
     {"health/lost*", "the hook lose_on_fill (plugin-guide.md), or a setting that loses the device at work (--set)"},
     {"threads/devices", "a second device"},
     {"threads/launches", "op.query that accepts Relu or another small region"},

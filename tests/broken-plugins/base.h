@@ -129,6 +129,7 @@ heddle_status base_device_describe(heddle_pinstance *self, uint32_t index, heddl
                                    heddle_error *err);
 
 void base_device_close(heddle_pdevice *dev);
+heddle_status base_device_reset(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err);
 heddle_status base_device_open(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
                                heddle_pdevice **out, heddle_error *err);
 heddle_status base_device_query(heddle_pdevice *dev, uint32_t key, int64_t *out, heddle_error *err);

@@ -9,19 +9,27 @@ heddle_status base_run_copy(heddle_pstream *stream, base_task *task, heddle_erro
   return HEDDLE_OK;
 }
 
-/* As the conformance kit asks for it: what runs has ended, what waits ends now, and fences fail with the same text. */
-static heddle_status lose(heddle_pdevice *dev, heddle_error *err) {
-  p_fail(&dev->fault, HEDDLE_EDEVICE, 9, "device %u is lost: a fill with the word of lose_on_fill", dev->index);
+/* What runs has ended, what waits ends now, and fences fail with the same text. */
+static heddle_status lose(heddle_pdevice *dev, const char *words, heddle_error *err) {
   pthread_mutex_lock(&dev->self->lock);
-  bool first = !atomic_exchange(&dev->lost, true);
+  const bool first = !atomic_load(&dev->lost);
+  if (first) p_fail(&dev->fault, HEDDLE_EDEVICE, 9, "device %u is lost: %s", dev->index, words);
+  atomic_store(&dev->lost, true);
   pthread_cond_broadcast(&dev->self->changed);
   pthread_mutex_unlock(&dev->self->lock);
   if (first) dev->host->device_fault(dev->host->ctx, dev->cookie, 9, dev->fault.text);
   return base_check(dev, err);
 }
 
+heddle_status base_device_reset(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {
+  (void)lose(dev, "it was reset", NULL);
+  const heddle_status status = base_device_idle(dev, timeout_ns, err);
+  return status == HEDDLE_EDEVICE ? HEDDLE_OK : status;
+}
+
 heddle_status base_run_fill(heddle_pstream *stream, base_task *task, heddle_error *err) {
-  if (task->pattern == stream->dev->self->lose_word) return lose(stream->dev, err);
+  if (task->pattern == stream->dev->self->lose_word) /* as the conformance kit asks for it */
+    return lose(stream->dev, "a fill with the word of lose_on_fill", err);
   if (task->pattern == stream->dev->self->fail_word)
     return p_fail(err, HEDDLE_EFAILED, 0, "device %u: a fill with the word of fail_on_fill", stream->dev->index);
   for (uint64_t i = 0; i < task->bytes; i += 4) memcpy(task->dst + i, &task->pattern, 4);

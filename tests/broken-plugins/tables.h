@@ -24,6 +24,9 @@ static const heddle_device_table device_table = {
     .query = base_device_query,
     .health = base_device_health,
     .idle = base_device_idle,
+#if HEDDLE_ABI_MINOR >= 2 /* 0 in sound_1_0 */
+    .reset = base_device_reset,
+#endif
 };
 
 static const heddle_memory_table memory_table = {
