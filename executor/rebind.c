@@ -322,6 +322,7 @@ static heddle_status bind_with(heddle_executor *ex, heddle__program *program, he
 static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__program **program, heddle__bound **out,
                                heddle_error *err) {
   drop_bound(ex);
+  *out = NULL; /* what it pointed to is gone */
   heddle_status s = bind_with(ex, *program, out, err);
   if (s != HEDDLE_ENOMEM || (*program)->root == NULL) return s;
   heddle__range_refuse((*program)->root);
