@@ -70,7 +70,6 @@ static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const h
   heddle_status s = fill_operands(b, step, few, &slices, &operands, err);
   for (bool again = true; s == HEDDLE_OK && again;) {
     heddle_pop *op = heddle__program_op(p, step->region);
-    again = false;
     s = a->op->bind(op, line->stream, &operands, &launch, err);
     if (s != HEDDLE_OK || p->root == NULL || op != p->root->ops[step->region] ||
         r->ask == p->root->plan->regions[step->region].ask)

@@ -387,6 +387,7 @@ heddle_status heddle_executor_get_output(heddle_executor *whole, uint32_t i, hed
   const heddle__state *st = heddle__state_of_output(ex, i);
   if (st != NULL) o.own = st->now.view;
   else if (o.own == NULL && heddle__bound_is_resident(ex->bound, o.port->alloc)) o.own = ex->results[i].lent;
+  if (o.own == NULL && o.port == NULL) return heddle__fail(err, HEDDLE_EINTERNAL, "output '%s' has no memory", name);
   if (dst == NULL) return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor is NULL", name);
   if (o.own != NULL) {
     s = heddle_tensor_copy(dst, o.own, err);

@@ -294,10 +294,11 @@ heddle__program *heddle__program_retain(heddle__program *p) {
 void heddle__program_release(heddle__program *p) {
   if (p == NULL || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
   const uint32_t n_allocs = p->plan != NULL ? p->plan->n_allocs : 0;
-  for (uint32_t i = 0; p->ops != NULL && i < p->plan->n_regions; i++)
+  const uint32_t n_regions = p->plan != NULL ? p->plan->n_regions : 0;
+  for (uint32_t i = 0; p->ops != NULL && i < n_regions; i++)
     if (p->ops[i] != NULL && (p->root == NULL || p->ops[i] != p->root->ops[i]))
       heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->ops[i]);
-  for (uint32_t i = 0; p->late != NULL && i < p->plan->n_regions; i++)
+  for (uint32_t i = 0; p->late != NULL && i < n_regions; i++)
     if (p->late[i] != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->late[i]);
   if (p->has_lock) pthread_mutex_destroy(&p->lock);
   heddle__free((void *)p->late);

@@ -134,8 +134,9 @@ static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *reg
   W *l = heddle__unwrap(&c, launch, HEDDLE__LAUNCH);
   heddle_pslice *slices = NULL;
   heddle_pbind bind;
+  if (l == NULL) return c.status;
   if (c.status == HEDDLE_OK && c.layers->checks) heddle__check_region(&c, region);
-  unwrap_operands(&c, l, l != NULL ? l->stream : NULL, operands, &slices, &bind, err);
+  unwrap_operands(&c, l, l->stream, operands, &slices, &bind, err);
   CALL(NEXT->op.resize(l->real, region, &bind, err));
   heddle__free(slices);
   return c.status;

@@ -59,8 +59,8 @@ static const char *turned(expansion *e, const char *x, bool is_turned, bool is_b
   int64_t perm[MAX_RANK];
   const int32_t rank = x_rank(e, x);
   if ((!is_turned && !is_batch) || rank == 1) return x;
-  if (rank < 0 || rank > MAX_RANK) {
-    x_refuse(e, "the number of dimensions of '%s' is not known, and it is transposed", x);
+  if (rank < 2 || rank > MAX_RANK) {
+    x_refuse(e, "'%s' is transposed, and its number of dimensions is not known, or not from 2 to %d", x, (int)MAX_RANK);
     return x;
   }
   for (int32_t d = 0; d < rank; d++) perm[d] = d;

@@ -100,11 +100,11 @@ static const char *kernel(heddle__ml *m, const machine *v) {
   const float *params = heddle__ml_floats(m, "kernel_params", &n);
   const int kind = heddle__ml_choice(m, "kernel_type", "LINEAR", "LINEAR POLY RBF SIGMOID");
   if (n != 0 && n != 3) heddle__ml_refuse(m, "kernel_params has %zu numbers, expected 3", n);
-  if (v->n_vectors == 0 || v->n_values % v->n_vectors != 0)
+  const size_t width = v->n_vectors > 0 ? v->n_values / v->n_vectors : 0;
+  if (width * v->n_vectors != v->n_values || width == 0)
     heddle__ml_refuse(m, "it has %zu support vectors of %zu numbers in all", v->n_vectors, v->n_values);
   if (!heddle__ml_good(m)) return NULL;
-  const char *vectors =
-      heddle__ml_constant(m, ONNX_FLOAT, v->vectors, (int64_t)v->n_vectors, (int64_t)(v->n_values / v->n_vectors));
+  const char *vectors = heddle__ml_constant(m, ONNX_FLOAT, v->vectors, (int64_t)v->n_vectors, (int64_t)width);
   const char *k = heddle__ml_2(m, "KernelMatrix", v->x, vectors, NULL);
   heddle__ml_last(m, true);
   heddle__ml_set_text(m, "kind", kinds[kind]);

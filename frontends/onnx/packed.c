@@ -34,7 +34,7 @@ heddle_status heddle__onnx_packed(heddle__onnx_reader *r, const Onnx__TensorProt
   plain.dims = &count;
   plain.n_dims = 1;
   heddle_status s = heddle__onnx_tensor(r, &plain, &p);
-  if (s == HEDDLE_OK && n > 0) unpack(p.value.data, out, n, bits, is_signed(t->data_type));
+  if (s == HEDDLE_OK && n > 0 && bits > 0) unpack(p.value.data, out, n, bits, is_signed(t->data_type));
   if (!p.is_mapped) heddle__free(p.value.data);
   heddle__free(p.value.shape);
   return s;

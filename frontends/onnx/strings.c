@@ -39,7 +39,8 @@ heddle_status heddle__onnx_codes(heddle__onnx_reader *r, const Onnx__TensorProto
     return heddle__onnx_fail(r, HEDDLE_EFORMAT, "tensor '%s': it has %zu strings, and its shape needs %llu",
                              heddle__onnx_show(t->name, shown), t->n_string_data, (unsigned long long)n);
   *out = heddle__onnx_take(&r->arena, ((size_t)n + 1) * sizeof **out);
-  heddle_status s = *out != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
+  if (*out == NULL) return heddle__onnx_no_memory(r);
+  heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < n && s == HEDDLE_OK; i++)
     s = heddle__onnx_code(r, t->string_data[i].data, t->string_data[i].len, &(*out)[i]);
   if (s == HEDDLE_OK || s == HEDDLE_ENOMEM) return s;
@@ -112,7 +113,8 @@ HEDDLE__UPGRADE(heddle__upgrade_tfidf) {
     return HEDDLE_OK;
   }
   int64_t *codes = heddle__onnx_take(&r->arena, pool->n_strings * sizeof *codes);
-  heddle_status s = codes != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
+  if (codes == NULL) return heddle__onnx_no_memory(r);
+  heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < pool->n_strings && s == HEDDLE_OK; i++)
     s = heddle__onnx_code(r, pool->strings[i].data, pool->strings[i].len, &codes[i]);
   heddle__onnx_drop_attr(node, "pool_int64s");
