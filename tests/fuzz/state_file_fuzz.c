@@ -2,6 +2,7 @@
  * is refused the values are what they were. */
 #define _GNU_SOURCE /* memfd_create */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +26,14 @@ static heddle_executor *made(void) {
   heddle_graph *g = NULL;
   heddle_model *m = NULL;
   heddle_executor *ex = NULL;
-  if (heddle_context_create(settings, 3, NULL, NULL, &ctx, NULL) != HEDDLE_OK ||
-      heddle_graph_parse(graph, sizeof graph - 1, "fuzz", NULL, &g, NULL) != HEDDLE_OK ||
-      heddle_model_create(ctx, g, NULL, &options, &m, NULL) != HEDDLE_OK ||
-      heddle_executor_create(m, &ex, NULL) != HEDDLE_OK)
+  heddle_error err = {0};
+  if (heddle_context_create(settings, 3, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
+      heddle_graph_parse(graph, sizeof graph - 1, "fuzz", NULL, &g, &err) != HEDDLE_OK ||
+      heddle_model_create(ctx, g, NULL, &options, &m, &err) != HEDDLE_OK ||
+      heddle_executor_create(m, &ex, &err) != HEDDLE_OK) {
+    fprintf(stderr, "%s\n", err.text);
     abort();
+  }
   return ex; /* for the life of the process */
 }
 
