@@ -33,7 +33,7 @@ template <class Outcome> bool went(const Outcome &outcome) {
 const heddle::Context &context() {
   static const heddle::Context made = [] {
     heddle::Result<heddle::Context> c =
-        heddle::Context::try_create({{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}});
+        heddle::Context::try_create({{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}, {"probe", "off"}});
     if (!c) std::abort();
     return *c;
   }();

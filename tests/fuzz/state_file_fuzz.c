@@ -20,14 +20,14 @@ static const char graph[] =
     "\"shape\":[\"list_shape\",[[\"m\"],[\"n\",2],[2],null,null]]}}";
 
 static heddle_executor *made(void) {
-  static const heddle_setting settings[] = {{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}};
+  static const heddle_setting settings[] = {{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}, {"probe", "off"}};
   const heddle_model_options options = {.struct_size = sizeof options, .devices = "cpu"};
   heddle_context *ctx = NULL;
   heddle_graph *g = NULL;
   heddle_model *m = NULL;
   heddle_executor *ex = NULL;
   heddle_error err = {0};
-  if (heddle_context_create(settings, 3, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
+  if (heddle_context_create(settings, 4, NULL, NULL, &ctx, &err) != HEDDLE_OK ||
       heddle_graph_parse(graph, sizeof graph - 1, "fuzz", NULL, &g, &err) != HEDDLE_OK ||
       heddle_model_create(ctx, g, NULL, &options, &m, &err) != HEDDLE_OK ||
       heddle_executor_create(m, &ex, &err) != HEDDLE_OK) {
