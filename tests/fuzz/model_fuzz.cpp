@@ -32,8 +32,8 @@ template <class Outcome> bool went(const Outcome &outcome) {
 // One for the whole process: plugins are loaded once.
 const heddle::Context &context() {
   static const heddle::Context made = [] {
-    heddle::Result<heddle::Context> c =
-        heddle::Context::try_create({{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}, {"probe", "off"}});
+    heddle::Result<heddle::Context> c = heddle::Context::try_create(
+        {{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}, {"probe", "off"}});
     if (!c) std::abort();
     return *c;
   }();

@@ -20,7 +20,8 @@ static const char graph[] =
     "\"shape\":[\"list_shape\",[[\"m\"],[\"n\",2],[2],null,null]]}}";
 
 static heddle_executor *made(void) {
-  static const heddle_setting settings[] = {{"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}, {"probe", "off"}};
+  static const heddle_setting settings[] = {
+      {"config", "off"}, {"plugins", HEDDLE_FUZZ_PLUGINS}, {"log", "off"}, {"probe", "off"}};
   const heddle_model_options options = {.struct_size = sizeof options, .devices = "cpu"};
   heddle_context *ctx = NULL;
   heddle_graph *g = NULL;
