@@ -73,6 +73,7 @@ static void pad_rows(const ref_op *op, void *const *inputs, void *const *outputs
   const int32_t inner = p->dims - 1;
   const char *fill = (op->present & 4) != 0 ? inputs[op->slot[2]] : (const char *)zero;
   const int64_t in_row = p->in[inner], row = p->out[inner];
+  const char *x = inputs[op->slot[0]] != NULL ? inputs[op->slot[0]] : (const char *)zero; /* of no elements: not read */
   char *out = (char *)outputs[0] + first * (uint64_t)(row * p->size);
   (void)workspace;
   for (uint64_t unit = first; unit < last; unit++, out += row * p->size) {
@@ -89,7 +90,7 @@ static void pad_rows(const ref_op *op, void *const *inputs, void *const *outputs
     if (high > row) high = row;
     if (at < 0) low = high = row;
     if (high < low) high = low;
-    const char *in = (const char *)inputs[op->slot[0]] + (at > 0 ? at : 0) * in_row * p->size;
+    const char *in = x + (at > 0 ? at : 0) * in_row * p->size;
     if (high > low) {
       memcpy(out + low * p->size, in + (low - p->before[inner]) * p->size, (size_t)(high - low) * p->size);
     }
