@@ -107,16 +107,23 @@ static heddle_status stage_for(heddle__batch_worker *w, uint32_t i, heddle_dtype
   return s;
 }
 
+/* Between a tensor of any place and a box of host memory: the strides to copy by. In bytes, the tensor's own, where it is
+ * on the host; else in elements, the box's, for a copy by the tensor's device. Tells whether it is on the host. */
+static bool copy_strides(const heddle_tensor *t, const int64_t *box_strides, int64_t *strides) {
+  const bool on_host = heddle_tensor_device(t) == NULL;
+  const int64_t element = heddle__dtype_bytes(heddle_tensor_dtype(t));
+  for (uint32_t d = 0; d < heddle_tensor_ndim(t); d++)
+    strides[d] = on_host ? heddle_tensor_strides(t)[d] * element : box_strides[d] / element;
+  return on_host;
+}
+
 /* Copies a tensor of any place and strides into a box of host memory. */
 static heddle_status copy_in(char *dst, const int64_t *dst_strides, const heddle_tensor *t, heddle_error *err) {
   const uint32_t ndim = heddle_tensor_ndim(t);
   const int64_t element = heddle__dtype_bytes(heddle_tensor_dtype(t)), *shape = heddle_tensor_shape(t);
   int64_t strides[HEDDLE__BATCH_DIMS] = {0};
   if (heddle_tensor_bytes(t) == 0) return HEDDLE_OK;
-  const bool on_host = heddle_tensor_device(t) == NULL;
-  for (uint32_t d = 0; d < ndim; d++)
-    strides[d] = on_host ? heddle_tensor_strides(t)[d] * element : dst_strides[d] / element;
-  if (on_host) {
+  if (copy_strides(t, dst_strides, strides)) {
     heddle__batch_copy(dst, dst_strides, heddle_tensor_data(t), strides, shape, ndim, (size_t)element);
     return HEDDLE_OK;
   }
@@ -194,10 +201,7 @@ static heddle_status copy_out(heddle_tensor *t, const char *src, const int64_t *
   const int64_t element = heddle__dtype_bytes(heddle_tensor_dtype(t)), *shape = heddle_tensor_shape(t);
   int64_t strides[HEDDLE__BATCH_DIMS] = {0};
   if (heddle_tensor_bytes(t) == 0) return HEDDLE_OK;
-  const bool on_host = heddle_tensor_device(t) == NULL;
-  for (uint32_t d = 0; d < ndim; d++)
-    strides[d] = on_host ? heddle_tensor_strides(t)[d] * element : src_strides[d] / element;
-  if (on_host) {
+  if (copy_strides(t, src_strides, strides)) {
     heddle__batch_copy(heddle_tensor_data(t), strides, src, src_strides, shape, ndim, (size_t)element);
     return HEDDLE_OK;
   }

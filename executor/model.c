@@ -353,8 +353,8 @@ heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_err
   return HEDDLE_OK;
 }
 
-/* The cached program of a key, moved to the front, with one more reference; exact: none that is a size of a root. The
- * lock is held. */
+/* Finds the cached program of a key, moves it to the front and adds a reference. With exact, programs that are sizes of a
+ * root do not count. The lock is held. */
 static heddle__program *find_program(heddle_model *m, const heddle__order *o, bool exact) {
   for (heddle__program **link = &m->programs; *link != NULL; link = &(*link)->next) {
     heddle__program *p = *link;

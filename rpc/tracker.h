@@ -15,8 +15,8 @@ typedef void (*rpc_tracker_send)(void *user, uint32_t connection, const char *te
 rpc_tracker *rpc_tracker_new(rpc_tracker_send send, void *user); /* NULL: memory is out */
 void rpc_tracker_free(rpc_tracker *t);
 
-/* One message of a connection, which is known by a number of the caller's; peer is its address. false: it is none that the
- * tracker knows, or it is over a limit, and the connection is to be closed. */
+/* Handles one message of a connection. The caller numbers its connections; peer is the address. Returns false where the
+ * message is unknown or exceeds a limit: the caller then closes the connection. */
 bool rpc_tracker_message(rpc_tracker *t, uint32_t connection, const char *peer, const char *text, size_t bytes);
 
 /* The connection ended: what it offered and what it waits for goes. */

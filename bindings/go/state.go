@@ -123,28 +123,26 @@ func (c *Call) TruncateState(length int64, name string) error {
 
 // SaveState writes all state values to a file.
 func (c *Call) SaveState(path string) error {
-	texts := cstrings{}
-	defer texts.free()
-	name := texts.add(path)
-	if texts.err != nil {
-		return texts.err
-	}
-	return c.onState("", func(_ C.uint32_t, words *C.heddle_error) C.heddle_status {
+	return c.onStateFile(path, func(name *C.char, words *C.heddle_error) C.heddle_status {
 		return C.heddle_executor_save_state(c.e.ex, name, words)
 	})
 }
 
 // LoadState reads all state values from a file.
 func (c *Call) LoadState(path string) error {
+	return c.onStateFile(path, func(name *C.char, words *C.heddle_error) C.heddle_status {
+		return C.heddle_executor_load_state(c.e.ex, name, words)
+	})
+}
+
+func (c *Call) onStateFile(path string, call func(name *C.char, words *C.heddle_error) C.heddle_status) error {
 	texts := cstrings{}
 	defer texts.free()
 	name := texts.add(path)
 	if texts.err != nil {
 		return texts.err
 	}
-	return c.onState("", func(_ C.uint32_t, words *C.heddle_error) C.heddle_status {
-		return C.heddle_executor_load_state(c.e.ex, name, words)
-	})
+	return c.onState("", func(_ C.uint32_t, words *C.heddle_error) C.heddle_status { return call(name, words) })
 }
 
 // ForkState gives the state values to another Call of the model. Memory is shared until a run of either replaces its own.

@@ -232,18 +232,12 @@ static bool is_line(const char *lines, const char *text) {
   return false;
 }
 
-/* Whether a driver's text can be kept: a record holds UTF-8. What cannot be is not compared, or each process would try. */
-static bool is_kept(const char *driver) {
-  json_t *text = driver[0] != '\0' ? json_string(driver) : NULL;
-  json_decref(text);
-  return text != NULL;
-}
-
-/* A driver that no try has met: known only now, since the plugin opens it. The next process tries it. */
+/* A driver that no try has met: known only now, since the plugin opens it. The next process tries it. Its text is UTF-8 and not
+ * empty, which the loader checked. */
 static void compare_drivers(heddle__plugin *p) {
   for (uint32_t i = 0; i < p->n_devices; i++) {
     const char *driver = p->devices[i]->desc.driver;
-    if (is_line(p->drivers, driver) || !is_kept(driver)) continue;
+    if (is_line(p->drivers, driver)) continue;
     heddle__finding what;
     json_t *record = heddle__record_read(p, &what);
     heddle__probe_say(p, HEDDLE_LOG_INFO, "%s: driver '%s' is new; the next process tries %s again",

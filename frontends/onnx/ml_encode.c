@@ -1,5 +1,5 @@
 /* frontends/onnx/ml_encode.c: operators of ai.onnx.ml that look values up: LabelEncoder, CategoryMapper, OneHotEncoder, and
- * ZipMap, whose map is told beside the graph. */
+ * ZipMap, whose map is listed beside the graph. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* frontends/onnx/strings.c: the numbers of strings, and what is told of them beside a graph. */
+/* frontends/onnx/strings.c: the numbers of strings, and the lists of them beside a graph. */
 #include "frontends/onnx/strings.h"
 
 #include <string.h>

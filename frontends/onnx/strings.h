@@ -1,7 +1,7 @@
 /* frontends/onnx/strings.h: strings as numbers. A graph has no strings: each text of a model has a number, by which kernels
  * compare, choose and move it, on any device; the texts are listed beside the graph ("strings" of its "heddle" object),
  * with the names of the inputs and outputs whose numbers they are ("texts"). An input may have texts that are not listed,
- * as numbers behind the last. Maps that are outputs are matrices, and their keys are told there too ("maps"). */
+ * as numbers behind the last. Maps that are outputs are matrices, and their keys are listed there too ("maps"). */
 #ifndef HEDDLE_ONNX_STRINGS_H
 #define HEDDLE_ONNX_STRINGS_H
 
