@@ -53,6 +53,9 @@
 #ifndef HEDDLE_HAS_PROFILE
 #define HEDDLE_HAS_PROFILE 1 /* times of steps, and traces */
 #endif
+#ifndef HEDDLE_HAS_RANGES
+#define HEDDLE_HAS_RANGES 1 /* executor/range.c, resize.c: programs that cover ranges of shapes */
+#endif
 #ifndef HEDDLE_HAS_RARE_OPERATORS
 #define HEDDLE_HAS_RARE_OPERATORS 1 /* operators: those of plugins/common/more */
 #endif
@@ -61,6 +64,9 @@
 #endif
 #ifndef HEDDLE_HAS_SODIUM
 #define HEDDLE_HAS_SODIUM 1 /* core/sign: signed and encrypted files */
+#endif
+#ifndef HEDDLE_HAS_STATE
+#define HEDDLE_HAS_STATE 1 /* executor/states.c: outputs that are inputs of the next run */
 #endif
 #ifndef HEDDLE_HAS_SURVIVE
 #define HEDDLE_HAS_SURVIVE 1 /* executor/survive: retry and failover */

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "executor/range.h"
 
 enum { FEW = 16 };
@@ -71,7 +72,7 @@ static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const h
   for (bool again = true; s == HEDDLE_OK && again;) {
     heddle_pop *op = heddle__program_op(p, step->region);
     s = a->op->bind(op, line->stream, &operands, &launch, err);
-    if (s != HEDDLE_OK || p->root == NULL || op != p->root->ops[step->region] ||
+    if (!HEDDLE_HAS_RANGES || s != HEDDLE_OK || p->root == NULL || op != p->root->ops[step->region] ||
         r->ask == p->root->plan->regions[step->region].ask)
       break;
     s = a->op->resize(launch, r->ask, &operands, &why);

@@ -3,6 +3,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/trace.h"
 #include "core/watch.h"
 #include "executor/course.h"
@@ -59,7 +60,7 @@ static void take_outputs(heddle_executor *ex, heddle_status *status, heddle_erro
     bool lends = false;
     for (uint32_t i = 0; i < b->n_outputs; i++) lends = lends || b->outputs[i].lent != NULL;
     if (lends) s = copy_out(ex, err);
-    if (s == HEDDLE_OK && ex->states != NULL) heddle__states_advance(ex);
+    if (HEDDLE_HAS_STATE && s == HEDDLE_OK && ex->states != NULL) heddle__states_advance(ex);
     atomic_store_explicit(&ex->has_outputs, s == HEDDLE_OK, memory_order_relaxed);
   }
   atomic_fetch_add_explicit(&ex->runs, 1, memory_order_relaxed);
@@ -121,7 +122,7 @@ static heddle_status begin_plain(heddle_executor *ex, bool timed, heddle_error *
   if (err == NULL) err = &words;
   heddle_status s = heddle__executor_check(ex, err);
   if (s != HEDDLE_OK) return s;
-  if (ex->states != NULL) s = heddle__states_begin(ex, err);
+  if (HEDDLE_HAS_STATE && ex->states != NULL) s = heddle__states_begin(ex, err);
   if (s != HEDDLE_OK) return heddle__name_file(ex->model, s, err);
   if (ex->lent_shapes) heddle__executor_reread(ex);
   if (ex->stale || ex->bound == NULL || ex->bound->stale) s = heddle__executor_prepare(ex, err);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/precedent.h"
 
 enum { MOST_REFUSALS = 4 }; /* in a row: then shapes are planned each for itself */
@@ -197,7 +198,7 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
                                     heddle__program **out, heddle_error *err) {
   *out = NULL;
   heddle_error why = {0};
-  if (!m->ranges || wish->exact || has_homes(m, order) || !heddle__precedent_usable(order) || !covers(order, order))
+  if (!HEDDLE_HAS_RANGES || !m->ranges || wish->exact || has_homes(m, order) || !heddle__precedent_usable(order) || !covers(order, order))
     return HEDDLE_OK;
   const finding found = find_root(m, order);
   heddle__program *root = found.root;

@@ -5,6 +5,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "executor/range.h"
 #include "executor/states.h"
 #include "executor/survive.h"
@@ -347,7 +348,8 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     heddle__bound *b = ex->bound;
     if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
     if (s == HEDDLE_OK && b != NULL && b->program == program) s = heddle__states_turn(ex, b, err);
-    else if (s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program)) retarget(ex, program);
+    else if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program))
+      retarget(ex, program);
     else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
     heddle__program_release(program);
     heddle__wish_free(&wish);

@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "executor/stages.h"
 
 enum { LEAST_BYTES = 256, PAGE = 4096 };
@@ -159,7 +160,7 @@ static uint32_t open_axis(const heddle_executor *ex, const heddle__tie *tie) {
 
 heddle_status heddle__states_make(heddle_executor *ex, heddle_error *err) {
   const heddle_model *m = ex->model;
-  if (m->n_ties == 0) return HEDDLE_OK;
+  if (!HEDDLE_HAS_STATE || m->n_ties == 0) return HEDDLE_OK;
   heddle__states *all = heddle__alloc(1, sizeof *all + m->n_ties * sizeof all->at[0]);
   if (all == NULL) return heddle__no_memory(err, "state values");
   all->n = m->n_ties;
@@ -175,7 +176,7 @@ heddle_status heddle__states_make(heddle_executor *ex, heddle_error *err) {
 }
 
 void heddle__states_free(heddle_executor *ex) {
-  for (uint32_t i = 0; ex->states != NULL && i < ex->states->n; i++) {
+  for (uint32_t i = 0; HEDDLE_HAS_STATE && ex->states != NULL && i < ex->states->n; i++) {
     heddle__held_drop(&ex->states->at[i].now);
     heddle__held_drop(&ex->states->at[i].spare);
   }
@@ -198,11 +199,12 @@ static void count_bytes(heddle__states *all) {
 }
 
 heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg) {
-  return ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1] : NULL;
+  return HEDDLE_HAS_STATE && ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1] : NULL;
 }
 
 heddle__state *heddle__state_of_output(const heddle_executor *ex, uint32_t output) {
-  return ex->states != NULL && ex->results[output].state > 0 ? &ex->states->at[ex->results[output].state - 1] : NULL;
+  const uint32_t state = HEDDLE_HAS_STATE && ex->states != NULL ? ex->results[output].state : 0;
+  return state > 0 ? &ex->states->at[state - 1] : NULL;
 }
 
 /* ---- between runs */
@@ -251,7 +253,7 @@ static int64_t first_size(const heddle_executor *ex, const char *symbol) {
 }
 
 heddle_status heddle__states_settle(heddle_executor *ex, heddle_error *err) {
-  for (uint32_t i = 0; ex->states != NULL && i < ex->states->n; i++) {
+  for (uint32_t i = 0; HEDDLE_HAS_STATE && ex->states != NULL && i < ex->states->n; i++) {
     heddle__state *st = &ex->states->at[i];
     int64_t shape[HEDDLE__MAX_NDIM];
     if (st->is_reset) {
@@ -344,9 +346,10 @@ static heddle_status place(heddle_executor *ex, heddle__state *st, const heddle_
 
 heddle_status heddle__states_place(heddle_executor *ex, const heddle__program *program, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; ex->states != NULL && i < ex->states->n && s == HEDDLE_OK; i++)
+  if (!HEDDLE_HAS_STATE || ex->states == NULL) return s;
+  for (uint32_t i = 0; i < ex->states->n && s == HEDDLE_OK; i++)
     s = place(ex, &ex->states->at[i], program, err);
-  if (ex->states != NULL) count_bytes(ex->states);
+  count_bytes(ex->states);
   return s;
 }
 
@@ -374,7 +377,7 @@ static bool is_bound(const heddle_executor *ex, const heddle__bound *b) {
 
 heddle_status heddle__states_turn(heddle_executor *ex, heddle__bound *b, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  if (ex->states == NULL || is_bound(ex, b)) return s;
+  if (!HEDDLE_HAS_STATE || ex->states == NULL || is_bound(ex, b)) return s;
   s = heddle__bound_turn(b, err);
   for (uint32_t k = 0; k < b->n_inputs + b->n_outputs && s == HEDDLE_OK; k++) {
     const heddle__held *held = heddle__state_held(ex, port_at(b, k)->io, k < b->n_inputs);

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "graph/declared.h"
 
 enum { MOST_STARS = 2 };
@@ -255,7 +256,9 @@ heddle_status heddle__ties_read(heddle_model *m, const char *text, heddle_error 
     return heddle__fail(err, HEDDLE_EFORMAT, "%s: member \"state\" of \"heddle\" is a string, as the option state",
                         m->graph->source);
   if (text == NULL) text = json_string_value(own);
-  if (text == NULL || heddle__config_is_off(text)) {
+  if (!HEDDLE_HAS_STATE && text != NULL && !heddle__config_is_off(text))
+    return heddle__left_out(err, "state values", "HEDDLE_STATE");
+  if (!HEDDLE_HAS_STATE || text == NULL || heddle__config_is_off(text)) {
     m->state = text != NULL ? heddle__strdup("off") : NULL;
     return text == NULL || m->state != NULL ? HEDDLE_OK : heddle__no_memory(err, "a model's options");
   }

@@ -149,6 +149,7 @@ int main(void) {
     ("", '.dims = (const char *const[]){"n=1"}, .n_dims = 1',
      "numbers for dimensions of graphs (built with HEDDLE_DIMENSIONS=OFF)"),
     ("", ".in_flight = 2", "executors with several runs in flight (built with HEDDLE_IN_FLIGHT=OFF)"),
+    ("", '.state = "a:b"', "state values (built with HEDDLE_STATE=OFF)"),
     ("", '.on_failure = "retry"', "retry and failover of failed runs (built with HEDDLE_SURVIVE=OFF)"),
 ])
 def test_what_is_left_out_is_reported_where_it_is_used(minimal, tmp_path, settings, options, words):
