@@ -31,6 +31,7 @@ typedef struct op_table {
   uint32_t count;
 } op_table;
 extern const op_table op_elementwise, op_contract, op_moves, op_rows, op_rare;
+const op_table *op_scalar(void); /* of operators with a scalar expression, made from operators/; any thread */
 
 uint32_t op_line_count(void);
 const op_line *op_line_at(uint32_t i);

@@ -95,8 +95,9 @@ static bool stands(const op_line *line, char sign) {
 }
 
 const op_line *op_graph_stand_in(char sign, uint32_t number) {
-  for (uint32_t i = 0; i < op_elementwise.count; i++)
-    if (stands(&op_elementwise.lines[i], sign) && number-- == 0) return &op_elementwise.lines[i];
+  const op_table *all = op_scalar();
+  for (uint32_t i = 0; i < all->count; i++)
+    if (stands(&all->lines[i], sign) && number-- == 0) return &all->lines[i];
   return NULL;
 }
 

@@ -8,19 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const op_table *const tables[] = {&op_elementwise, &op_contract, &op_moves, &op_rows, &op_rare};
-enum { TABLES = sizeof tables / sizeof tables[0] };
+enum { TABLES = 6 };
+
+static const op_table *table_at(int t) {
+  const op_table *const tables[TABLES] = {op_scalar(), &op_elementwise, &op_contract, &op_moves, &op_rows, &op_rare};
+  return tables[t];
+}
 
 uint32_t op_line_count(void) {
   uint32_t n = 0;
-  for (int t = 0; t < TABLES; t++) n += tables[t]->count;
+  for (int t = 0; t < TABLES; t++) n += table_at(t)->count;
   return n;
 }
 
 const op_line *op_line_at(uint32_t i) {
   for (int t = 0; t < TABLES; t++) {
-    if (i < tables[t]->count) return &tables[t]->lines[i];
-    i -= tables[t]->count;
+    if (i < table_at(t)->count) return &table_at(t)->lines[i];
+    i -= table_at(t)->count;
   }
   return NULL;
 }

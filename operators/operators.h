@@ -43,6 +43,8 @@
  *                 of the operator's attributes; none: there is no such
  *   SCALAR_VARIANT(name, attribute, value, variant)
  *                 where the attribute has the value, the variant is computed
+ *   SCALAR_RANGE(name, least a, most a, least b, most b)
+ *                 values of the operands that the conformance kit computes with; without it a few on both sides of 0
  *
  * SCALAR lines are one line each: cmake/scalars.cmake makes the texts of kernels from them. An expression has no comments,
  * strings, brackets or semicolons.

@@ -42,13 +42,17 @@ def test_one_entry_is_enough(tmp_path):
     here = [name for name in DEVICES if plugin(pathlib.Path(os.environ["HEDDLE_BUILD"]), name).exists()]
     if "vulkan" in here and not lavapipe.there():
         here.remove("vulkan")
-    call("cmake", "--build", build, "--target", "heddle", "heddle_tool", *[f"heddle_plugin_{name}" for name in here])
+    call("cmake", "--build", build, "--target", "heddle", "heddle_tool", "heddle_check", *[f"heddle_plugin_{name}" for name in here])
     folders = [str(pathlib.Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     text = call(sys.executable, __file__, *here, env={
         **{k: v for k, v in os.environ.items() if k != "HEDDLE_PLUGIN_PATH"}, "HEDDLE_BUILD": str(build),
         "PYTHONPATH": os.pathsep.join(folders)})
     print(text)
     assert all(f"{name}: float32 float16 float64" in text for name in here)
+    for name in here:
+        said = call(build / "bin" / "heddle", "check-plugin", plugin(build, name), "--only", "numerics/run:heddle.Bent",
+                    "--timeout", "60", env={**os.environ, **lavapipe.environment()})
+        assert "pass  numerics/run:heddle.Bent" in said, said
 
 
 def child(names):

@@ -1,7 +1,10 @@
 /* docs/operators.md says what the plugins' lists say: each of cpu's operators has a row with its types and opsets, and with
- * what the plugin opencl takes of them. On failure the rows as they should be are printed. And the accelerators list every
- * operator in every type, but for a few that have a reason here. */
+ * what the plugin opencl takes of them. On failure the rows as they should be are printed; scripts/operators-table writes
+ * them (HEDDLE_OPERATORS_TABLE names the file to write). And the accelerators list every operator in every type, but for a
+ * few that have a reason here. */
 #include "opencl_host.h"
+
+#include <strings.h>
 
 enum { OPS = 320, TEXT = 256, LINE = 1024 };
 
@@ -70,26 +73,96 @@ static void row_of(const listed *cpu, const listed *opencl, char *out) {
   snprintf(out, LINE, "| %s | %s | %u to %u | %s |", cpu->op, words(cpu->types, types), cpu->first, cpu->last, here);
 }
 
-static void the_document_lists_what_the_plugins_do(void **state) {
-  static list cpu, opencl;
+static void list_both(list *cpu, list *opencl) {
   fake_device d;
   sim_test t;
+  fake_device_open(&d, "cpu");
+  assert_int_equal(d.plugin->op->list(d.self, 0, take, cpu, &d.err), HEDDLE_OK);
+  fake_device_close(&d);
+  opencl_open(&t, 1, NULL);
+  OK(&t, t.p->op->list(t.self, 0, take, opencl, &t.err));
+  sim_close(&t);
+}
+
+static FILE *open_document(void) {
+  FILE *f = fopen(HEDDLE_TEST_SOURCE "/docs/operators.md", "r");
+  assert_non_null(f);
+  return f;
+}
+
+/* Whether a line of the document begins a row of ONNX's operators; the table ends where the next heading is. */
+static bool is_row(const char *text, char op[32]) {
+  return sscanf(text, "| %31[A-Za-z0-9] |", op) == 1 && strcmp(op, "operator") != 0;
+}
+static bool is_behind_table(const char *text) {
+  return strcmp(text, "## Domain heddle\n") == 0;
+}
+
+/* The rows of the table that the lists give, in the order of their names, with the remarks that the document has. */
+static void write_rows(FILE *to, const list *cpu, const list *opencl) {
+  const char *last = "";
+  for (uint32_t n = 0; n < cpu->n; n++) {
+    const listed *next = NULL;
+    char want[LINE], op[32], *text = NULL;
+    size_t room = 0;
+    for (uint32_t i = 0; i < cpu->n; i++)
+      if (strcasecmp(cpu->ops[i].op, last) > 0 && (next == NULL || strcasecmp(cpu->ops[i].op, next->op) < 0))
+        next = &cpu->ops[i];
+    assert_non_null(next);
+    last = next->op;
+    row_of(next, find(opencl, last), want);
+    fputs(want, to);
+    bool has = false;
+    FILE *from = open_document();
+    while (!has && getline(&text, &room, from) > 0 && !is_behind_table(text)) {
+      const char *remarks = text;
+      if (!is_row(text, op) || strcmp(op, last) != 0) continue;
+      for (int bar = 0; bar < 5 && remarks != NULL; bar++) remarks = strchr(remarks + (bar > 0), '|');
+      has = remarks != NULL;
+      if (has) fputs(remarks + 1, to);
+    }
+    if (!has) fputs("  |\n", to);
+    free(text);
+    fclose(from);
+  }
+}
+
+/* The document with its table written anew. */
+static void write_document(const char *name, const list *cpu, const list *opencl) {
+  char *text = NULL, op[32];
+  size_t room = 0;
+  bool is_written = false, is_behind = false;
+  FILE *from = open_document(), *to = fopen(name, "w");
+  assert_non_null(to);
+  while (getline(&text, &room, from) > 0) {
+    is_behind |= is_behind_table(text);
+    const bool row = !is_behind && is_row(text, op);
+    if (row && !is_written) write_rows(to, cpu, opencl);
+    is_written |= row;
+    if (!row) fputs(text, to);
+  }
+  free(text);
+  fclose(from);
+  assert_int_equal(fclose(to), 0);
+}
+
+static void the_document_lists_what_the_plugins_do(void **state) {
+  static list cpu, opencl;
   char *text = NULL;
   size_t room = 0;
   uint32_t rows = 0, wrong = 0;
+  const char *written = getenv("HEDDLE_OPERATORS_TABLE");
   (void)state;
-  fake_device_open(&d, "cpu");
-  assert_int_equal(d.plugin->op->list(d.self, 0, take, &cpu, &d.err), HEDDLE_OK);
-  fake_device_close(&d);
-  opencl_open(&t, 1, NULL);
-  OK(&t, t.p->op->list(t.self, 0, take, &opencl, &t.err));
-  sim_close(&t);
-  FILE *f = fopen(HEDDLE_TEST_SOURCE "/docs/operators.md", "r");
-  assert_non_null(f);
+  list_both(&cpu, &opencl);
+  if (written != NULL) {
+    write_document(written, &cpu, &opencl);
+    return;
+  }
+  FILE *f = open_document();
   while (getline(&text, &room, f) > 0) {
     char op[32], want[LINE];
-    if (strcmp(text, "## Domain heddle\n") == 0) break; /* the table is of ONNX's own */
-    if (sscanf(text, "| %31[A-Za-z0-9] |", op) != 1 || strcmp(op, "operator") == 0) continue;
+    if (is_behind_table(text)) break; /* the table is of ONNX's own */
+    if (!is_row(text, op)) continue;
     const listed *l = find(&cpu, op);
     if (l == NULL) fail_msg("docs/operators.md has %s, which cpu does not list", op);
     rows++;
@@ -155,16 +228,9 @@ static uint32_t holes(const listed *l, const listed *other) {
 
 static void accelerators_list_every_type(void **state) {
   static list cpu, opencl;
-  fake_device d;
-  sim_test t;
   uint32_t n = 0;
   (void)state;
-  fake_device_open(&d, "cpu");
-  assert_int_equal(d.plugin->op->list(d.self, 0, take, &cpu, &d.err), HEDDLE_OK);
-  fake_device_close(&d);
-  opencl_open(&t, 1, NULL);
-  OK(&t, t.p->op->list(t.self, 0, take, &opencl, &t.err));
-  sim_close(&t);
+  list_both(&cpu, &opencl);
   assert_true(cpu.n > 150);
   for (uint32_t i = 0; i < cpu.n; i++) {
     const listed *l = &cpu.ops[i], *there = find(&opencl, l->op);
