@@ -1,0 +1,15 @@
+# libheddle_ort_ep.so, an execution provider of ONNX Runtime 1.23 and later in a library of its own (ort_ep/). It writes ONNX
+# models, so it needs protobuf-c as the reader does; it is loaded by ONNX Runtime, and needs nothing of it to be built.
+option(HEDDLE_ORT_EP "Build the execution provider for ONNX Runtime" ON)
+if(NOT HEDDLE_ORT_EP OR NOT HEDDLE_ONNX_BUILT OR NOT HEDDLE_DLOPEN)
+  return()
+endif()
+file(GLOB ort_ep_sources CONFIGURE_DEPENDS ort_ep/*.c)
+add_library(heddle_ort_ep MODULE ${ort_ep_sources} core/alloc.c core/arena.c "${heddle_onnx_made}/onnx.pb-c.c")
+target_include_directories(heddle_ort_ep PRIVATE include ${PROJECT_SOURCE_DIR} "${heddle_onnx_made}")
+target_link_libraries(heddle_ort_ep PRIVATE heddle PkgConfig::PROTOBUF_C Threads::Threads)
+if(NOT HEDDLE_SANITIZE)
+  target_link_options(heddle_ort_ep PRIVATE LINKER:-z,defs)
+endif()
+set_target_properties(heddle_ort_ep PROPERTIES LINKER_LANGUAGE C INSTALL_RPATH "$ORIGIN")
+install(TARGETS heddle_ort_ep LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
