@@ -135,10 +135,12 @@ static uint8_t *take_body(remote_session *s, uint64_t bytes) {
 }
 
 static bool take_blob(remote_session *s, uint8_t *body, uint64_t bytes) {
-  enum { START = 24 };
   heddle_error err;
   wire_reader r = {body, (size_t)bytes, false};
-  const wire_blob_id id = {.bytes = wire_take_u64(&r), .hash = {wire_take_u64(&r), wire_take_u64(&r)}};
+  wire_blob_id id;
+  id.bytes = wire_take_u64(&r);
+  id.hash[0] = wire_take_u64(&r);
+  id.hash[1] = wire_take_u64(&r);
   if (r.bad || r.left != id.bytes) return false;
   const wire_blob_id real = wire_blob_of(r.at, id.bytes);
   if (memcmp(&real, &id, sizeof id) != 0) return false;

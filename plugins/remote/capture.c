@@ -40,6 +40,19 @@ static heddle_status capture_begin(heddle_pstream *stream, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+bool remote_overlaps(const remote_cmd *read, const remote_cmd *write) {
+  const uintptr_t a = (uintptr_t)read->host, b = (uintptr_t)write->host;
+  return read->kind == CMD_READ && write->kind == CMD_WRITE && a < b + write->bytes && b < a + read->bytes;
+}
+
+/* The bytes of all writes are sent before those of the first read come. */
+static bool reads_before_writes(const heddle_pgraph *graph) {
+  for (uint64_t i = 0; i < graph->count; i++)
+    for (uint64_t k = 0; k < i; k++)
+      if (remote_overlaps(&graph->row[k], &graph->row[i])) return true;
+  return false;
+}
+
 /* kind of the work's message, then to, to_offset, from, from_offset, bytes, and a fill's word. */
 static heddle_status send_row(heddle_pgraph *graph, heddle_error *err) {
   static const uint32_t kinds[] = {[CMD_WRITE] = WIRE_WRITE,
@@ -52,6 +65,9 @@ static heddle_status send_row(heddle_pgraph *graph, heddle_error *err) {
   if (graph->count > WIRE_MOST_STEPS)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: a capture of %llu commands is too long", dev->index,
                   (unsigned long long)graph->count);
+  if (reads_before_writes(graph))
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: the capture copies to the host and back from there",
+                  dev->index);
   wire_begin(&b);
   wire_put_u32(&b, dev->remote);
   wire_put_u32(&b, (uint32_t)graph->count);

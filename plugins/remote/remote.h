@@ -234,6 +234,9 @@ bool remote_advance(heddle_pstream *stream, uint64_t position, remote_cmd *signa
 void remote_drop_closed(remote_link *link);
 void remote_stream_free(heddle_pstream *stream);
 
+/* ---- capture.c: whether a read's bytes here are among those of a write */
+bool remote_overlaps(const remote_cmd *read, const remote_cmd *write);
+
 /* ---- memory.c */
 heddle_status remote_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint32_t kind, uint64_t offset,
                            uint64_t bytes, const char *what, heddle_error *err);

@@ -25,6 +25,39 @@ static void advance(remote_link *link, heddle_pstream *stream, uint64_t position
   }
   dev->moving--;
   pthread_cond_broadcast(&link->done);
+  pthread_cond_signal(&link->work); /* what waits for a read may be sent */
+}
+
+/* ---------------------------------------------------------------- memory of the host: a write that follows a read of the same
+ * bytes, in its stream or by an event, is sent when they have come */
+
+static void rows_of(const remote_cmd *cmd, const remote_cmd **row, uint64_t *count) {
+  const bool is_replay = cmd->kind == CMD_REPLAY;
+  *row = is_replay ? cmd->graph->row : cmd;
+  *count = is_replay ? cmd->graph->count : 1;
+}
+
+static bool meets(const remote_cmd *read, const remote_cmd *write) {
+  const remote_cmd *reads, *writes;
+  uint64_t n_reads, n_writes;
+  rows_of(read, &reads, &n_reads);
+  rows_of(write, &writes, &n_writes);
+  for (uint64_t i = 0; i < n_writes; i++)
+    for (uint64_t k = 0; k < n_reads && writes[i].kind == CMD_WRITE; k++)
+      if (remote_overlaps(&reads[k], &writes[i])) return true;
+  return false;
+}
+
+/* All reads that come before have been sent: their streams', and those before a record that was waited for. */
+static bool waits_for_read(const remote_link *link, const remote_cmd *cmd) {
+  if (cmd->kind != CMD_WRITE && (cmd->kind != CMD_REPLAY || cmd->graph->in_bytes == 0)) return false;
+  for (const heddle_pstream *s = link->streams; s != NULL; s = s->next)
+    for (uint64_t i = s->tail; i < s->sent; i++) {
+      const remote_cmd *sent = &s->ring[i % s->room];
+      const bool reads = sent->kind == CMD_READ || (sent->kind == CMD_REPLAY && sent->graph->out_bytes > 0);
+      if (reads && meets(sent, cmd)) return true;
+    }
+  return false;
 }
 
 /* ---------------------------------------------------------------- sending */
@@ -35,6 +68,7 @@ static heddle_pstream *pick(remote_link *link) {
     if (s->sent == s->submitted || atomic_load(&s->dev->lost)) continue;
     const remote_cmd *cmd = &s->ring[s->sent % s->room];
     if (cmd->kind == CMD_WAIT && cmd->event->sent < cmd->record) continue;
+    if (waits_for_read(link, cmd)) continue;
     return s;
   }
   return NULL;

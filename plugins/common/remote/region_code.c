@@ -128,14 +128,14 @@ static void *get(arena *a, size_t count, size_t size) {
 }
 
 static bool has_size(const heddle_pvalue *v, uint64_t *bytes) {
-  const uint64_t bits = (uint64_t)v->dtype.bits * v->dtype.lanes;
+  const uint64_t bits = (uint64_t)v->dtype.bits * v->dtype.lanes, whole = (bits + 7) / 8;
   uint64_t n = 1;
   for (int32_t i = 0; i < v->ndim; i++) {
     if (v->shape[i] < 0) return false;
-    if (v->shape[i] > 0 && n > (uint64_t)INT64_MAX / bits / (uint64_t)v->shape[i]) return false;
+    if (v->shape[i] > 0 && n > (uint64_t)INT64_MAX / whole / (uint64_t)v->shape[i]) return false;
     n *= (uint64_t)v->shape[i];
   }
-  *bytes = (n * bits + 7) / 8;
+  *bytes = bits % 8 == 0 ? n * whole : n / 8 * bits + (n % 8 * bits + 7) / 8;
   return true;
 }
 
@@ -199,7 +199,9 @@ static const char *take_text(wire_reader *r, arena *a) {
 }
 
 static void take_attr(wire_reader *r, arena *a, heddle_pattr *attr) {
-  *attr = (heddle_pattr){.struct_size = sizeof *attr, .name = take_text(r, a), .kind = wire_take_u32(r)};
+  *attr = (heddle_pattr){.struct_size = sizeof *attr};
+  attr->name = take_text(r, a);
+  attr->kind = wire_take_u32(r);
   attr->count = wire_take_u64(r);
   const bool is_list = attr->kind == HEDDLE_ATTR_INTS || attr->kind == HEDDLE_ATTR_FLOATS;
   const size_t least = attr->kind == HEDDLE_ATTR_STRING ? 1 : attr->kind == HEDDLE_ATTR_STRINGS ? 4 : 8;
