@@ -1,5 +1,6 @@
 /* remote/main.c: heddle-device-server, the program that heddle device-server and heddle keys start: it has libheddle's inside
  * and OpenSSL, which the tool does not. Its words are NAME=VALUE and come from the tool, which has read and checked them. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,13 @@ static const char *find(const words *w, const char *name) {
 static uint64_t number(const words *w, const char *name, uint64_t usual) {
   const char *found = find(w, name);
   return found != NULL ? strtoull(found, NULL, 10) : usual;
+}
+
+/* The path of a file: sessions have a current directory of their own. One that is not there is reported when it is read. */
+static const char *path(const words *w, const char *name) {
+  const char *found = find(w, name);
+  char *real = found != NULL ? realpath(found, NULL) : NULL;
+  return real != NULL ? real : found;
 }
 
 /* A place for each connection, however many come. */
@@ -58,10 +66,10 @@ int main(int argc, char **argv) {
                                    .port = (uint16_t)number(&w, "port", 0),
                                    .unix_path = find(&w, "unix"),
                                    .is_stdio = number(&w, "stdio", 0) != 0,
-                                   .tls = {.cert = find(&w, "cert"),
-                                           .key = find(&w, "key"),
-                                           .ca = find(&w, "ca"),
-                                           .psk = find(&w, "psk"),
+                                   .tls = {.cert = path(&w, "cert"),
+                                           .key = path(&w, "key"),
+                                           .ca = path(&w, "ca"),
+                                           .psk = path(&w, "psk"),
                                            .is_server = true,
                                            .limit_ms = 10000},
                                    .sessions = (uint32_t)number(&w, "sessions", 8),

@@ -250,10 +250,15 @@ static int listen_unix(const char *path) {
   return -1;
 }
 
-/* Whether the devices are there, in a process of its own: this one never opens a plugin. */
+/* Whether the files of TLS can be used and the devices are there, in a process of its own: this one never opens a plugin. */
 static int try_devices(void *user) {
   const remote_server_options *o = user;
   heddle_error err = {0};
+  char why[TLS_WHY];
+  if (has_tls(&o->tls) && !tls_check(&o->tls, why)) {
+    rpc_log("heddle device-server: %s", why);
+    return 1;
+  }
   remote_session s;
   transport none = {.in = -1, .out = -1};
   const heddle_status status = remote_session_init(&s, &none, &o->limits, &err);

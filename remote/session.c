@@ -270,7 +270,10 @@ int remote_session_serve(transport *t, const remote_limits *limits, remote_admit
   remote_session s = {.t = t, .limits = limits};
   t->quiet_ms = FIRST_MS;
   heddle_status status = take_hello(t, &err);
-  if (status == HEDDLE_EIO) return 1;
+  if (status == HEDDLE_EIO) {
+    rpc_log("heddle device-server: a client is refused: %s%s%s", err.text, t->why[0] != '\0' ? ": " : "", t->why);
+    return 1;
+  }
   t->quiet_ms = (int64_t)limits->idle_ms;
   if (status == HEDDLE_OK) status = admit(user, &err);
   if (status == HEDDLE_OK) status = remote_session_init(&s, t, limits, &err);

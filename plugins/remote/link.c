@@ -227,8 +227,9 @@ static heddle_status greet(remote_link *link, heddle_error *err) {
   heddle_status s;
   if (good) s = take_hello(link, &r, err);
   else
-    s = p_fail(err, HEDDLE_ENODEV, 0, "%s: the server %s", link->address,
-               link->t.was_quiet ? "does not answer" : "ended the connection");
+    s = p_fail(err, HEDDLE_ENODEV, 0, "%s: the server %s%s%s", link->address,
+               link->t.was_quiet ? "does not answer" : "ended the connection", link->t.why[0] != '\0' ? ": " : "",
+               link->t.why);
   free(body);
   return s;
 }

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static const unsigned char context_id[] = "heddle"; /* OpenSSL wants one where clients are verified */
+
 enum { KEY_BYTES = 32, MOST_NAME = 128, LINE_ROOM = 512, BUFFER = 1 << 17 };
 
 typedef struct state {
@@ -122,7 +124,8 @@ static SSL_SESSION *session_of(SSL *ssl, const uint8_t key[KEY_BYTES]) {
   SSL_SESSION *session = SSL_SESSION_new();
   const SSL_CIPHER *which = SSL_CIPHER_find(ssl, cipher);
   if (session != NULL && which != NULL && SSL_SESSION_set1_master_key(session, key, KEY_BYTES) == 1 &&
-      SSL_SESSION_set_cipher(session, which) == 1 && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+      SSL_SESSION_set_cipher(session, which) == 1 && SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1 &&
+      SSL_SESSION_set1_id_context(session, context_id, sizeof context_id) == 1)
     return session;
   SSL_SESSION_free(session);
   return NULL;
@@ -193,7 +196,8 @@ static int64_t tls_put(transport *t, const void *data, size_t bytes) {
   state *s = t->state;
   size_t n = 0;
   pthread_mutex_lock(&t->lock);
-  const int64_t moved = outcome(t, s->ssl, SSL_write_ex(s->ssl, data, bytes, &n), n);
+  const int rc = SSL_write_ex(s->ssl, data, bytes, &n);
+  const int64_t moved = outcome(t, s->ssl, rc, n);
   pthread_mutex_unlock(&t->lock);
   return moved;
 }
@@ -202,7 +206,8 @@ static int64_t tls_get(transport *t, void *data, size_t bytes) {
   state *s = t->state;
   size_t n = 0;
   pthread_mutex_lock(&t->lock);
-  const int64_t moved = outcome(t, s->ssl, SSL_read_ex(s->ssl, data, bytes, &n), n);
+  const int rc = SSL_read_ex(s->ssl, data, bytes, &n);
+  const int64_t moved = outcome(t, s->ssl, rc, n);
   pthread_mutex_unlock(&t->lock);
   return moved;
 }
@@ -245,6 +250,7 @@ static SSL_CTX *make_context(state *s, const tls_options *o, char *why) {
   }
   s->ctx = ctx;
   SSL_CTX_set_app_data(ctx, s);
+  (void)SSL_CTX_set_session_id_context(ctx, context_id, sizeof context_id);
   SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -309,17 +315,30 @@ static bool shake(transport *t, SSL *ssl, int64_t limit_ms, char *why) {
   }
 }
 
-bool tls_start(transport *t, const tls_options *o, char *why) {
-  char name[MOST_NAME + 1] = "";
+static state *make_state(const tls_options *o, char *why) {
   state *s = calloc(1, sizeof *s);
   snprintf(why, TLS_WHY, "no memory for TLS");
   if (s == NULL || OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG, NULL) != 1) {
     free(s);
-    return false;
+    return NULL;
   }
   ERR_clear_error();
   s->psk = o->psk;
-  bool good = make_context(s, o, why) != NULL;
+  if (make_context(s, o, why) != NULL) return s;
+  free_state(s);
+  return NULL;
+}
+
+bool tls_check(const tls_options *o, char *why) {
+  state *s = make_state(o, why);
+  free_state(s);
+  return s != NULL;
+}
+
+bool tls_start(transport *t, const tls_options *o, char *why) {
+  char name[MOST_NAME + 1] = "";
+  state *s = make_state(o, why);
+  bool good = s != NULL;
   if (good) {
     BIO *bio = make_bio(t, s);
     s->ssl = SSL_new(s->ctx);

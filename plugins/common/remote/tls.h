@@ -21,6 +21,9 @@ typedef struct tls_options {
 /* The handshake, on a transport that transport_init made. false: why[TLS_WHY] has the reason, and t is as before. Blocks. */
 bool tls_start(transport *t, const tls_options *o, char *why);
 
+/* Whether the files can be used. */
+bool tls_check(const tls_options *o, char *why);
+
 /* A file of keys has one line for each key: "heddle-psk-1 NAME HEX", the key's 32 bytes as 64 hexadecimal digits. It must not be
  * readable by others than its owner. Makes such a file with a new key; false: it exists, or cannot be written. */
 bool tls_make_psk(const char *path, const char *name, char *why);
