@@ -88,15 +88,18 @@ static heddle_status add(heddle_pinstance *self, const char *address, heddle_err
 
 static heddle_status add_all(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
-  char list[MOST_LIST], *rest = NULL;
+  char list[MOST_LIST], *rest = list;
   int64_t length = host->config(host->ctx, "servers", list, sizeof list);
   heddle_error first = {.status = HEDDLE_OK};
   if (length < 0)
     return p_fail(err, HEDDLE_ENODEV, 0, "remote: no server is named: the setting remote.servers has addresses");
   if (length >= (int64_t)sizeof list) return p_fail(err, HEDDLE_EINVAL, 0, "remote: the list of servers is too long");
-  for (char *word = strtok_r(list, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
+  while (*rest != '\0') {
     heddle_error why;
-    if (add(self, word, &why) == HEDDLE_OK) continue;
+    const char *word = rest;
+    rest += strncmp(word, "exec:", 5) == 0 ? strlen(word) : strcspn(word, ","); /* a program's words may have commas */
+    if (*rest == ',') *rest++ = '\0';
+    if (*word == '\0' || add(self, word, &why) == HEDDLE_OK) continue;
     host->log(host->ctx, HEDDLE_LOG_WARN, "remote", why.text);
     if (first.status == HEDDLE_OK) first = why;
     if (why.status == HEDDLE_EINVAL || why.status == HEDDLE_ENOMEM) {
@@ -156,7 +159,7 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
 static const heddle_psetting settings[] = {
     P_SETTING_TEXT("servers", "",
                    "addresses of servers, with commas between: unix:PATH, tcp:HOST:PORT, tls:HOST:PORT, ssh:HOST, "
-                   "exec:PROGRAM"),
+                   "exec:PROGRAM (the last)"),
     P_SETTING_PATH("psk", "", "for tls: a file of heddle keys, which the server has too"),
     P_SETTING_PATH("tls_cert", "", "for tls: the certificate of this client"),
     P_SETTING_PATH("tls_key", "", "for tls: the key of that certificate"),
