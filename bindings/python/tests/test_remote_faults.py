@@ -175,7 +175,7 @@ def test_a_client_that_is_killed_leaves_nothing(server, tmp_path):
     model.write_bytes(chain())
     code = ("import heddle,sys,time\nfrom heddle import _core\n"
             "d=heddle.load(sys.argv[1],devices='remote:0',place='*=remote:0',context=_core.Context({'remote.servers':sys.argv[2]})).executor()\n"
-            "d.run()\nprint('runs',flush=True)\ntime.sleep(60)\n")
+            "import numpy\nd.set_input('x',numpy.zeros((64,64),'float32'))\nd.run()\nprint('runs',flush=True)\ntime.sleep(60)\n")
     p = subprocess.Popen([sys.executable, "-c", code, str(model), f"tcp:127.0.0.1:{server.port}"], stdout=subprocess.PIPE, text=True)
     try:
         assert p.stdout.readline().strip() == "runs"
