@@ -182,7 +182,8 @@ static heddle_status take_slice(remote_session *s, wire_reader *r, const remote_
   if (status == HEDDLE_OK) status = remote_range(*buffer, offset, bytes, err);
   if (status != HEDDLE_OK) return status;
   if (bytes < least || offset % d->dev->desc.alignment != 0 || (l->op->is_bare && offset != 0))
-    return p_fail(err, HEDDLE_EINVAL, 0, "an operand of %llu bytes at %llu: the operator needs %llu, at a multiple of %llu",
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "an operand of %llu bytes at %llu: the operator needs %llu, at a multiple of %llu",
                   (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)least,
                   (unsigned long long)d->dev->desc.alignment);
   *slice = (heddle_pslice){(*buffer)->buffer, offset, bytes};

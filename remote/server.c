@@ -222,7 +222,8 @@ static void step(server *s) {
   for (int i = 0; i < n; i++) {
     if (polls[i].revents == 0 || is_free(of[i])) continue;
     if (of[i]->state == SHAKES) decide(s, of[i]);
-    else if ((polls[i].revents & POLLIN) != 0 && recv(of[i]->fd, bytes, 1, MSG_PEEK | MSG_DONTWAIT) == 1) start(s, of[i]);
+    else if ((polls[i].revents & POLLIN) != 0 && recv(of[i]->fd, bytes, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+      start(s, of[i]);
     else forget(s, of[i]);
   }
   if (polls[n].revents != 0) accept_all(s, s->listeners[0], false);

@@ -218,8 +218,8 @@ static void put_device(wire_buffer *b, const heddle_device *dev) {
   if (tokens == 0) tokens = 1;
   wire_put_text(b, dev->name);
   wire_put_u64(b, tokens);
-  wire_put_u32(b, (t->has_op ? 1u : 0u) | (t->has_layout ? 2u : 0u) |
-                      (t->has_op && t->op.partition != NULL ? 4u : 0u) | (t->has_op && t->op.list != NULL ? 8u : 0u));
+  wire_put_u32(b, (t->has_op ? 1u : 0u) | (t->has_layout ? 2u : 0u) | (t->has_op && t->op.partition != NULL ? 4u : 0u) |
+                      (t->has_op && t->op.list != NULL ? 8u : 0u));
   wire_put_text(b, d->name);
   wire_put_text(b, d->driver);
   wire_put(b, d->uuid, sizeof d->uuid);

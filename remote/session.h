@@ -137,7 +137,7 @@ bool remote_add(remote_session *s, remote_object *o, remote_kind kind, remote_de
 /* HEDDLE_EINVAL where the number is unknown, or of another kind or device; device may be NULL. */
 heddle_status remote_get(remote_session *s, uint64_t handle, remote_kind kind, const remote_device *device, void *out,
                          heddle_error *err);
-void remote_release(remote_session *s, uint64_t handle);  /* FREE of any number */
+void remote_release(remote_session *s, uint64_t handle); /* FREE of any number */
 void remote_close_device(remote_session *s, remote_device *d);
 remote_stream *remote_find_stream(remote_session *s, uint32_t id);
 /* Waits for the stream's work; a failure stays with it. */

@@ -139,8 +139,7 @@ static heddle_status copy(remote_session *s, remote_stream *st, const remote_buf
     return p_fail(err, HEDDLE_EINVAL, 0, "a copy is of neither side's stream");
   if (to == from && to_offset < from_offset + bytes && from_offset < to_offset + bytes)
     return p_fail(err, HEDDLE_EINVAL, 0, "the ranges of a copy overlap");
-  if (to->head.device != from->head.device)
-    return copy_between(s, st, to, to_offset, from, from_offset, bytes, err);
+  if (to->head.device != from->head.device) return copy_between(s, st, to, to_offset, from, from_offset, bytes, err);
   return st->device->dev->t->copy.d2d(st->stream, to->buffer, to_offset, from->buffer, from_offset, bytes, err);
 }
 
@@ -164,8 +163,7 @@ static heddle_status do_fill(remote_session *s, remote_stream *st, wire_reader *
   if (status == HEDDLE_OK) status = remote_range(to, offset, bytes, err);
   if (status == HEDDLE_OK && (offset % 4 != 0 || bytes % 4 != 0))
     status = p_fail(err, HEDDLE_EINVAL, 0, "a fill is not of whole words");
-  if (status == HEDDLE_OK)
-    status = st->device->dev->t->copy.fill(st->stream, to->buffer, offset, bytes, pattern, err);
+  if (status == HEDDLE_OK) status = st->device->dev->t->copy.fill(st->stream, to->buffer, offset, bytes, pattern, err);
   return status;
 }
 
@@ -218,7 +216,8 @@ static bool replay_steps(remote_session *s, remote_stream *st, const remote_grap
     st->is_dirty = true;
     if (step->kind == WIRE_RUN) fail(st, run(st, (const remote_launch *)step->to, &err), &err);
     else if (step->kind == WIRE_COPY)
-      fail(st, copy(s, st, to, step->to_offset, (const remote_buffer *)step->from, step->from_offset, step->bytes, &err),
+      fail(st,
+           copy(s, st, to, step->to_offset, (const remote_buffer *)step->from, step->from_offset, step->bytes, &err),
            &err);
     else if (step->kind == WIRE_FILL)
       fail(st, t->copy.fill(st->stream, to->buffer, step->to_offset, step->bytes, step->pattern, &err), &err);

@@ -17,7 +17,8 @@ int64_t rpc_now_ms(void); /* of a clock that only goes forward */
 /* Listens on a port of [low, high] (0, 0: any), without blocking. -1, which is logged: no such address, it is not loopback and
  * serves_all is not set (the text is refusal), or all ports are taken. */
 #define RPC_REFUSAL \
-  "TVM's RPC has no authentication and no encryption: anyone who reaches the port can run code here. --insecure-tvm-rpc " \
+  "TVM's RPC has no authentication and no encryption: anyone who reaches the port can run code here. " \
+  "--insecure-tvm-rpc " \
   "permits this address"
 int rpc_listen(const char *host, uint16_t low, uint16_t high, bool serves_all, const char *refusal, uint16_t *port);
 

@@ -42,7 +42,8 @@ static int check(const options *o) {
   const int n_tls = (o->tls_cert != NULL) + (o->tls_key != NULL) + (o->tls_ca != NULL);
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     if (texts[i] != NULL && strlen(texts[i]) > MOST_TEXT) return wrong("a word is too long");
-  if (o->listen == NULL && o->unix_path == NULL && !o->stdio) return wrong("one of --listen, --unix or --stdio is needed");
+  if (o->listen == NULL && o->unix_path == NULL && !o->stdio)
+    return wrong("one of --listen, --unix or --stdio is needed");
   if (o->stdio && (o->listen != NULL || o->unix_path != NULL)) return wrong("--stdio serves one client alone");
   if (n_tls != 0 && n_tls != 3) return wrong("--tls-cert, --tls-key and --tls-ca belong together");
   if (n_tls != 0 && o->psk != NULL) return wrong("clients show certificates or have a key (--psk), not both");
@@ -123,18 +124,20 @@ static const option keys_options[] = {
 const command device_server_command = {
     "device-server",
     "serves this machine's devices to the plugin remote of other machines",
-    "Each device becomes a device of the client's (docs/remote.md). Clients are authenticated by TLS with certificates or\n"
-    "a key, by a Unix socket's credentials, or by ssh; TCP without TLS is for this machine alone. Each client has a session\n"
+    "Each device becomes a device of the client's (docs/remote.md). Clients are authenticated by TLS with certificates "
+    "or\n"
+    "a key, by a Unix socket's credentials, or by ssh; TCP without TLS is for this machine alone. Each client has a "
+    "session\n"
     "in a process of its own, with limits. Prints the address, and serves until it is interrupted.",
     server_options,
     SUBJECT_NONE,
     serve};
 
-const command keys_command = {
-    "keys",
-    "makes a key that a device server and its clients share",
-    "Writes a file that only its owner may read. Copy it to the clients by a safe way; a server's file may have the lines\n"
-    "of several.",
-    keys_options,
-    SUBJECT_NONE,
-    make_keys};
+const command keys_command = {"keys",
+                              "makes a key that a device server and its clients share",
+                              "Writes a file that only its owner may read. Copy it to the clients by a safe way; a "
+                              "server's file may have the lines\n"
+                              "of several.",
+                              keys_options,
+                              SUBJECT_NONE,
+                              make_keys};

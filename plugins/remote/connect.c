@@ -115,8 +115,8 @@ static heddle_status connect_tcp(heddle_pinstance *self, const char *address, co
   }
   freeaddrinfo(list);
   if (fd < 0 && is_refused)
-    return p_fail(err, HEDDLE_EDENIED, 0, "%s: tcp: is for this machine alone, since it is not authenticated; use tls:",
-                  address);
+    return p_fail(err, HEDDLE_EDENIED, 0,
+                  "%s: tcp: is for this machine alone, since it is not authenticated; use tls:", address);
   if (fd < 0) return no_way(address, strerror(code), err);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   *out = fd;

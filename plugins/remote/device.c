@@ -140,7 +140,8 @@ static void device_close(heddle_pdevice *dev) {
     pthread_mutex_unlock(&link->lock);
   }
   if (!is_done) {
-    host->log(host->ctx, HEDDLE_LOG_WARN, "remote", "a device was closed with work that does not end; its memory is kept");
+    host->log(host->ctx, HEDDLE_LOG_WARN, "remote",
+              "a device was closed with work that does not end; its memory is kept");
     return;
   }
   free_kept(dev, dev->kept);
@@ -222,8 +223,7 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
   pthread_mutex_lock(&dev->link->lock);
   const bool is_idle = settle(dev, timeout_ns);
   pthread_mutex_unlock(&dev->link->lock);
-  if (!is_idle)
-    return p_fail(err, HEDDLE_ETIMEOUT, 0, "remote:%u: the device did not become idle in time", dev->index);
+  if (!is_idle) return p_fail(err, HEDDLE_ETIMEOUT, 0, "remote:%u: the device did not become idle in time", dev->index);
   return remote_check(dev, err);
 }
 

@@ -75,8 +75,7 @@ static heddle_status memory_import(heddle_pdevice *dev, void *pointer, uint64_t 
                                    heddle_error *err) {
   heddle_status s = remote_check(dev, err);
   if (s != HEDDLE_OK) return s;
-  const heddle_pbuffer from = {
-      .bytes = bytes, .kind = HEDDLE_MEMORY_PINNED, .imported = true, .address = pointer};
+  const heddle_pbuffer from = {.bytes = bytes, .kind = HEDDLE_MEMORY_PINNED, .imported = true, .address = pointer};
   s = make(dev, &from, out, err);
   if (s == HEDDLE_OK) remote_count(dev, HEDDLE_QUERY_LIVE_BUFFERS, 1);
   return s;

@@ -94,8 +94,8 @@ static heddle_status malformed(uint32_t index, heddle_error *err) {
   return p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer of the server is malformed", index);
 }
 
-static heddle_status give_offers(const remote_about *about, const heddle_pregion *region, wire_reader *r, uint32_t index,
-                                 heddle_offer_fn offer, void *sink, heddle_error *err) {
+static heddle_status give_offers(const remote_about *about, const heddle_pregion *region, wire_reader *r,
+                                 uint32_t index, heddle_offer_fn offer, void *sink, heddle_error *err) {
   region_user user = {NULL, about};
   const uint32_t n = wire_take_count(r, WIRE_MOST_OFFERS, 48);
   heddle_status s = n > 0 ? HEDDLE_OK : malformed(index, err);

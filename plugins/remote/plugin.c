@@ -90,9 +90,11 @@ static heddle_status add_all(heddle_pinstance *self, heddle_error *err) {
   const heddle_host *host = self->host;
   char list[MOST_LIST], *rest = list;
   int64_t length = host->config(host->ctx, "servers", list, sizeof list);
+  if (length < 0) length = host->config(host->ctx, "", list, sizeof list); /* the setting remote (HEDDLE_REMOTE) */
   heddle_error first = {.status = HEDDLE_OK};
   if (length < 0)
-    return p_fail(err, HEDDLE_ENODEV, 0, "remote: no server is named: the setting remote.servers has addresses");
+    return p_fail(err, HEDDLE_ENODEV, 0,
+                  "remote: no server is named: HEDDLE_REMOTE, or the setting remote.servers, has addresses");
   if (length >= (int64_t)sizeof list) return p_fail(err, HEDDLE_EINVAL, 0, "remote: the list of servers is too long");
   while (*rest != '\0') {
     heddle_error why;

@@ -18,8 +18,8 @@
 
 /* A device as the server described it. */
 typedef struct remote_about {
-  char name[72];    /* "cpu:0", at the server */
-  uint64_t tokens;  /* what tells its layouts from those of other plugins */
+  char name[72];   /* "cpu:0", at the server */
+  uint64_t tokens; /* what tells its layouts from those of other plugins */
   heddle_pdevice_desc desc;
   bool has_op, has_layout, has_partition, has_list;
 } remote_about;
@@ -69,13 +69,13 @@ typedef struct remote_kept {
 enum { CMD_NOTHING, CMD_WRITE, CMD_READ, CMD_COPY, CMD_FILL, CMD_RUN, CMD_RECORD, CMD_WAIT, CMD_REPLAY, CMD_SIGNAL };
 typedef struct remote_cmd {
   uint32_t kind;
-  uint32_t pattern; /* FILL */
-  uint64_t to, to_offset;     /* handles of buffers, launches, graphs and events at the server */
+  uint32_t pattern;       /* FILL */
+  uint64_t to, to_offset; /* handles of buffers, launches, graphs and events at the server */
   uint64_t from, from_offset;
   uint64_t bytes;
-  char *host;                 /* WRITE and READ: the address here */
+  char *host; /* WRITE and READ: the address here */
   struct heddle_pgraph *graph;
-  heddle_pevent *event;       /* WAIT: what it waits for, by the record's number */
+  heddle_pevent *event; /* WAIT: what it waits for, by the record's number */
   uint64_t record;
   heddle_pfence fence;
   uint64_t value;
@@ -89,7 +89,7 @@ struct heddle_pstream {
   uint32_t id;          /* at the server */
   remote_cmd *ring;
   uint64_t room, head, submitted, sent, asked, tail, places;
-  uint32_t refs;        /* the host's, and that of each launch */
+  uint32_t refs; /* the host's, and that of each launch */
   bool closed, sending;
   heddle_error failure; /* of work since the last sync; status HEDDLE_OK: none */
   struct heddle_pgraph *capture;
@@ -160,8 +160,8 @@ struct remote_link {
   uint64_t child; /* the process of ssh:, or 0 */
   pthread_mutex_t lock;
   pthread_mutex_t regions; /* held from the first constant of a region until its message is enqueued */
-  pthread_cond_t work; /* for the sender */
-  pthread_cond_t done; /* a result, or work that has ended */
+  pthread_cond_t work;     /* for the sender */
+  pthread_cond_t done;     /* a result, or work that has ended */
   pthread_t sender, receiver;
   bool has_sender, has_receiver, stop;
   atomic_bool lost;
@@ -201,7 +201,8 @@ heddle_status remote_ask(remote_link *link, uint32_t kind, wire_buffer *body, wi
 /* The same for a result of one number. */
 heddle_status remote_ask_number(remote_link *link, uint32_t kind, wire_buffer *body, uint64_t *out, heddle_error *err);
 /* The two halves of it: begin enqueues the message, end waits for the result. */
-heddle_status remote_ask_begin(remote_link *link, uint32_t kind, wire_buffer *body, remote_call *call, heddle_error *err);
+heddle_status remote_ask_begin(remote_link *link, uint32_t kind, wire_buffer *body, remote_call *call,
+                               heddle_error *err);
 heddle_status remote_ask_end(remote_link *link, remote_call *call, wire_buffer *reply, heddle_error *err);
 /* Frees what the server holds. */
 void remote_forget(remote_link *link, uint64_t handle);

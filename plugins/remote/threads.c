@@ -86,10 +86,10 @@ static void to_end(remote_link *link, heddle_pstream *stream) {
 
 /* The message of a command: position, then what the kind has. position 0: no report. */
 static void encode(wire_buffer *b, const remote_cmd *cmd, uint64_t position, uint32_t id) {
-  static const uint32_t kinds[] = {[CMD_NOTHING] = WIRE_MARK, [CMD_WRITE] = WIRE_WRITE,   [CMD_READ] = WIRE_READ,
-                                   [CMD_COPY] = WIRE_COPY,    [CMD_FILL] = WIRE_FILL,     [CMD_RUN] = WIRE_RUN,
-                                   [CMD_RECORD] = WIRE_RECORD, [CMD_WAIT] = WIRE_WAIT,    [CMD_REPLAY] = WIRE_REPLAY,
-                                   [CMD_SIGNAL] = WIRE_MARK};
+  static const uint32_t kinds[] = {
+      [CMD_NOTHING] = WIRE_MARK,  [CMD_WRITE] = WIRE_WRITE, [CMD_READ] = WIRE_READ,     [CMD_COPY] = WIRE_COPY,
+      [CMD_FILL] = WIRE_FILL,     [CMD_RUN] = WIRE_RUN,     [CMD_RECORD] = WIRE_RECORD, [CMD_WAIT] = WIRE_WAIT,
+      [CMD_REPLAY] = WIRE_REPLAY, [CMD_SIGNAL] = WIRE_MARK};
   uint64_t more = 0;
   wire_begin(b);
   wire_put_u64(b, position);

@@ -20,7 +20,8 @@ typedef bool (*wire_blob_fn)(void *user, const wire_blob_id *id, const void *dat
 /* Layouts of values as the other end knows them; NULL: as they are. */
 typedef heddle_layout (*wire_layout_fn)(void *user, heddle_layout layout);
 
-void wire_put_region(wire_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout, void *user);
+void wire_put_region(wire_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+                     void *user);
 
 /* The bytes of a constant that was sent before; NULL: unknown. */
 typedef const void *(*wire_find_fn)(void *user, const wire_blob_id *id);

@@ -21,8 +21,8 @@ typedef struct transport_carrier {
 
 typedef struct transport {
   const transport_carrier *carrier;
-  void *state; /* the carrier's */
-  int in, out; /* descriptors; the same for a socket. Do not block */
+  void *state;          /* the carrier's */
+  int in, out;          /* descriptors; the same for a socket. Do not block */
   pthread_mutex_t lock; /* of a carrier that cannot send and receive at the same time */
   atomic_bool ended;
   atomic_llong heard_ms; /* when bytes came last, of transport_now_ms */

@@ -79,8 +79,7 @@ static uint64_t number(const uint8_t *at, int bytes) {
 }
 
 wire_head wire_head_take(const uint8_t in[WIRE_HEAD]) {
-  return (wire_head){
-      .bytes = number(in, 8), .kind = (uint32_t)number(in + 8, 4), .id = (uint32_t)number(in + 12, 4)};
+  return (wire_head){.bytes = number(in, 8), .kind = (uint32_t)number(in + 8, 4), .id = (uint32_t)number(in + 12, 4)};
 }
 
 const uint8_t *wire_take(wire_reader *r, uint64_t bytes) {
