@@ -51,11 +51,11 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
     return heddle__shelf_copy(plugin->ctx, key + k, buf, bytes);
   if (plugin != NULL && n == k && memcmp(key, HEDDLE__PREPARED_KEY, k) == 0)
     return heddle__config_get(plugin->ctx->config, "prepare", &value, NULL) ? 0 : -1;
-  if (plugin == NULL || n == 0 || strlen(plugin->name) + n + 2 > sizeof full) return -1;
+  if (plugin == NULL || key == NULL || strlen(plugin->name) + n + 2 > sizeof full) return -1;
   strcpy(full, plugin->name);
-  strcat(full, ".");
+  if (n > 0) strcat(full, "."); /* "": the setting that has the plugin's name alone */
   strcat(full, key);
-  if (plugin->instance == NULL) heddle__settings_asked(plugin, key); /* it is being loaded, by one thread */
+  if (plugin->instance == NULL && n > 0) heddle__settings_asked(plugin, key); /* it is being loaded, by one thread */
   if (!heddle__config_get(plugin->ctx->config, full, &value, NULL)) {
     /* Without an instance, the plugin is being loaded, and one is at a time. */
     if (plugin->instance != NULL || strcmp(key, "cache_dir") != 0 ||

@@ -34,7 +34,7 @@ static void limit(int what, uint64_t most) {
 }
 
 /* The memory that all mappings of a process's own may have: its code's and libraries' share besides what a session allocates. */
-static void enter(const rpc_child *c, pid_t server, const rpc_limits *limits) {
+static void enter(const rpc_child *c, pid_t server, uint64_t memory) {
   enum { BESIDES = 1 << 30 };
   static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) signal(numbers[i], SIG_DFL);
@@ -43,14 +43,15 @@ static void enter(const rpc_child *c, pid_t server, const rpc_limits *limits) {
   (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != server) _exit(1); /* it ended before that */
   limit(RLIMIT_CORE, 0);
-  limit(RLIMIT_FSIZE, limits->memory);
+  limit(RLIMIT_FSIZE, memory);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  limit(RLIMIT_DATA, limits->memory + limits->packet + BESIDES);
+  limit(RLIMIT_DATA, memory + BESIDES);
 #endif
   if (chdir(c->folder) != 0) _exit(1);
 }
 
-bool rpc_child_start(rpc_child *c, int socket, const rpc_limits *limits, const int *closes, int n_closes) {
+bool rpc_child_start(rpc_child *c, uint64_t memory, int (*serve)(void *user), void *user, const int *closes,
+                     int n_closes) {
   const char *base = getenv("TMPDIR");
   const pid_t server = getpid();
   *c = (rpc_child){0};
@@ -64,9 +65,9 @@ bool rpc_child_start(rpc_child *c, int socket, const rpc_limits *limits, const i
   if (c->pid == 0) {
     for (int i = 0; i < n_closes; i++)
       if (closes[i] >= 0) close(closes[i]);
-    enter(c, server, limits);
+    enter(c, server, memory);
     /* No handlers of exit: they are the server's, and uploaded libraries may have left some that do not return. */
-    _exit(rpc_session_serve(socket, limits));
+    _exit(serve(user));
   }
   if (c->pid > 0) {
     (void)setpgid(c->pid, c->pid); /* in both, so that it is done when either goes on */

@@ -89,14 +89,12 @@ static int try_port(const struct addrinfo *at, uint16_t port) {
   return -1;
 }
 
-int rpc_listen(const char *host, uint16_t low, uint16_t high, bool is_insecure, uint16_t *port) {
+int rpc_listen(const char *host, uint16_t low, uint16_t high, bool serves_all, const char *refusal, uint16_t *port) {
   struct addrinfo *list = look_up(host, low, AI_PASSIVE);
   if (list == NULL) return -1;
   int fd = -1;
-  if (!is_loopback(list->ai_addr) && !is_insecure) {
-    rpc_log("heddle rpc: %s is not an address of this machine alone, and TVM's RPC has no authentication and no "
-            "encryption: anyone who reaches the port can run code here. --insecure-tvm-rpc permits this address",
-            host);
+  if (!is_loopback(list->ai_addr) && !serves_all) {
+    rpc_log("heddle: %s is not an address of this machine alone: %s", host, refusal);
     errno = EPERM;
   } else {
     for (unsigned at = low; fd < 0 && at <= high; at++) fd = try_port(list, (uint16_t)at);

@@ -15,8 +15,12 @@ void rpc_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int64_t rpc_now_ms(void); /* of a clock that only goes forward */
 
 /* Listens on a port of [low, high] (0, 0: any), without blocking. -1, which is logged: no such address, it is not loopback and
- * is_insecure is not set, or all ports are taken. */
-int rpc_listen(const char *host, uint16_t low, uint16_t high, bool is_insecure, uint16_t *port);
+ * serves_all is not set (the text is refusal), or all ports are taken. */
+#define RPC_REFUSAL \
+  "TVM's RPC has no authentication and no encryption: anyone who reaches the port can run code here. " \
+  "--insecure-tvm-rpc " \
+  "permits this address"
+int rpc_listen(const char *host, uint16_t low, uint16_t high, bool serves_all, const char *refusal, uint16_t *port);
 
 /* Blocking; -1 with errno, or logged where the name is not known. */
 int rpc_connect(const char *host, uint16_t port, int timeout_ms);

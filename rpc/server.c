@@ -87,7 +87,19 @@ static void send_code(peer *p, uint32_t code, const char *key) {
   rpc_buffer_finish(&b);
 }
 
+typedef struct serving {
+  int socket;
+  const rpc_limits *limits;
+} serving;
+
+static int serve(void *user) {
+  const serving *now = user;
+  return rpc_session_serve(now->socket, now->limits);
+}
+
 static void start(server *s, peer *p) {
+  serving now = {p->fd, &s->o->limits};
+  const uint64_t memory = s->o->limits.memory + s->o->limits.packet;
   int closes[MOST_PEERS + 3], n = 0;
   for (int i = 0; i < MOST_PEERS; i++)
     if (s->peers[i].fd != p->fd) closes[n++] = s->peers[i].fd;
@@ -95,7 +107,7 @@ static void start(server *s, peer *p) {
   closes[n++] = s->signals;
   closes[n++] = s->tracker.fd;
   send_code(p, RPC_MAGIC, s->o->key);
-  if (!rpc_set_blocking(p->fd, true) || !rpc_child_start(&p->child, p->fd, &s->o->limits, closes, n)) {
+  if (!rpc_set_blocking(p->fd, true) || !rpc_child_start(&p->child, memory, serve, &now, closes, n)) {
     rpc_log("heddle rpc-server: cannot start a session for %s: %s", p->name, strerror(errno));
     forget(p);
     return;
@@ -224,7 +236,7 @@ static void step(server *s) {
 
 int rpc_server_run(const rpc_server_options *o) {
   uint16_t port = 0;
-  server s = {.o = o, .listener = rpc_listen(o->host, o->low, o->high, o->is_insecure, &port)};
+  server s = {.o = o, .listener = rpc_listen(o->host, o->low, o->high, o->is_insecure, RPC_REFUSAL, &port)};
   if (s.listener < 0) return 1;
   s.tracker = (rpc_register){.host = o->tracker,
                              .tracker_port = o->tracker_port,

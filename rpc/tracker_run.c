@@ -149,7 +149,7 @@ static void step(running *r) {
 
 int rpc_tracker_run(const rpc_tracker_options *o) {
   uint16_t port = 0;
-  running r = {.listener = rpc_listen(o->host, o->low, o->high, o->is_insecure, &port)};
+  running r = {.listener = rpc_listen(o->host, o->low, o->high, o->is_insecure, RPC_REFUSAL, &port)};
   if (r.listener < 0) return 1;
   r.signals = rpc_watch_signals();
   r.peers = calloc(MOST_PEERS, sizeof *r.peers);

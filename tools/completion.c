@@ -95,7 +95,7 @@ static const char general_keys[] =
     "annotations devices plugins plugin_path plugin_trust probe probe.timeout_ms probe.expire_days probe.cache_dir "
     "probe.cache_bytes probe.retry config log place place.measure place.seconds place.sure place.overlap "
     "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
-    "trust key_file limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds "
+    "trust key_file limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds remote "
     "limit.plan_seconds limit.programs ranges routes.test "
     "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes cache_home prepared";
 

@@ -42,7 +42,8 @@ typedef struct options {
   const char *a, *b; /* devices of the two sides of compare */
   const char *against;
   const char *trust, *key, *sign, *encrypt;
-  const char *host, *port_range, *tracker, *rpc_key, *address; /* of the RPC server and tracker */
+  const char *host, *port_range, *tracker, *rpc_key, *address;                   /* of the RPC server and tracker */
+  const char *listen, *unix_path, *tls_cert, *tls_key, *tls_ca, *psk, *key_name; /* of the device server */
   words place_a, place_b;
   words settings_a, settings_b;
   words place;                                     /* PATTERN=DEVICE, or auto */
@@ -57,13 +58,14 @@ typedef struct options {
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
-  uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the RPC server; sizes in MiB */
+  uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the servers; sizes in MiB */
+  uint64_t idle_timeout;                                                  /* in seconds */
   double timeout;                                                         /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, detached, new_cipher,
       help;
   bool ignore_annotations; /* of the model's nodes */
-  bool insecure_tvm_rpc;
+  bool insecure_tvm_rpc, stdio;
 } options;
 
 typedef enum option_kind {
@@ -109,7 +111,7 @@ extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, pack_command, unpack_command, link_command, key_command, sign_command, verify_command,
-    decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command;
+    decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command, device_server_command, keys_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

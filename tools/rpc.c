@@ -1,51 +1,19 @@
 /* tools/rpc.c: heddle rpc-server and heddle rpc-tracker: read their words and become heddle-rpc, a program of its own that has
  * the functions of TVM (rpc/). */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "options.h"
+#include "start.h"
 #include "text.h"
 
 #ifndef HEDDLE_RPC_INSTALLED
 #define HEDDLE_RPC_INSTALLED "../libexec/heddle/heddle-rpc"
 #endif
 
-enum { MOST_PATH = 4096, MOST_WORDS = 16, WORD_ROOM = 1100, MOST_KEY = 1000 };
-
-static bool find_program(char *out) {
-  char self[MOST_PATH];
-  ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-  if (n <= 0) return false;
-  self[n] = '\0';
-  char *slash = strrchr(self, '/');
-  if (slash == NULL) return false;
-  *slash = '\0';
-  n = snprintf(out, MOST_PATH, "%s/%s", self, HEDDLE_RPC_INSTALLED);
-  return n > 0 && n < MOST_PATH && access(out, X_OK) == 0;
-}
-
-/* NAME=VALUE words, as the program takes them. */
-typedef struct line {
-  char room[MOST_WORDS][WORD_ROOM];
-  char *words[MOST_WORDS + 3];
-  int n;
-} line;
-
-static void add(line *l, const char *name, const char *value) {
-  snprintf(l->room[l->n], WORD_ROOM, "%s=%s", name, value);
-  l->words[2 + l->n] = l->room[l->n];
-  l->n++;
-}
-
-static void add_number(line *l, const char *name, uint64_t value) {
-  char text[32];
-  snprintf(text, sizeof text, "%" PRIu64, value);
-  add(l, name, text);
-}
+enum { MOST_KEY = 1000 };
 
 /* ---- words that have a form of their own */
 
@@ -62,7 +30,7 @@ static int wrong(const char *command, const char *option, const char *what, cons
 }
 
 /* --port and --port-range, which has both its ends in it. */
-static int add_ports(const char *command, const options *o, line *l) {
+static int add_ports(const char *command, const options *o, start_line *l) {
   uint64_t low = o->port, high = o->port;
   const char *at = o->port_range;
   if (low > UINT16_MAX) {
@@ -71,12 +39,12 @@ static int add_ports(const char *command, const options *o, line *l) {
   }
   if (at != NULL && (!read_port(&at, &low) || *at++ != '-' || !read_port(&at, &high) || *at != '\0' || high < low))
     return wrong(command, "port-range", "two ports, such as 9090-9199", o->port_range);
-  add_number(l, "low", low);
-  add_number(l, "high", high);
+  start_add_number(l, "low", low);
+  start_add_number(l, "high", high);
   return DONE;
 }
 
-static int add_tracker(const options *o, line *l) {
+static int add_tracker(const options *o, start_line *l) {
   char host[256];
   uint64_t port = 0;
   if (o->tracker == NULL) return DONE;
@@ -86,39 +54,26 @@ static int add_tracker(const options *o, line *l) {
     return wrong("rpc-server", "tracker", "HOST:PORT", o->tracker);
   const bool has_brackets = o->tracker[0] == '[' && o->tracker[n - 1] == ']'; /* [::1]:9190 */
   snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), o->tracker + has_brackets);
-  add(l, "tracker", host);
-  add_number(l, "tracker_port", port);
+  start_add(l, "tracker", host);
+  start_add_number(l, "tracker_port", port);
   return DONE;
 }
 
 /* ---- the commands */
 
-static int become(const char *command, const char *what, const options *o, line *l) {
-  char path[MOST_PATH];
-  if (!find_program(path)) {
-    print_error("heddle %s: the program heddle-rpc is not there; it is installed with Heddle as "
-                "libexec/heddle/heddle-rpc, where it is built with HEDDLE_RPC and HEDDLE_TVM\n",
-                command);
-    return FAILED;
-  }
+static int become(const char *command, const char *what, const options *o, start_line *l) {
   if (o->host != NULL && strlen(o->host) > MOST_KEY) return wrong(command, "host", "an address", o->host);
   int status = add_ports(command, o, l);
   if (status != DONE) return status;
-  if (o->host != NULL) add(l, "host", o->host);
-  add_number(l, "insecure", o->insecure_tvm_rpc);
-  l->words[0] = (char *)(uintptr_t) "heddle-rpc";
-  l->words[1] = (char *)(uintptr_t)what;
-  l->words[2 + l->n] = NULL;
-  fflush(stdout);
-  execv(path, l->words);
-  print_error("heddle %s: cannot start %s: %s\n", command, path, strerror(errno));
-  return FAILED;
+  start_add(l, "host", o->host);
+  start_add_number(l, "insecure", o->insecure_tvm_rpc);
+  return start_program(command, HEDDLE_RPC_INSTALLED, "HEDDLE_RPC and HEDDLE_TVM", what, l);
 }
 
 static int serve(const options *o) {
   enum { MOST_SESSIONS = 64 };
   static const uint64_t most_mib = UINT64_C(1) << 40;
-  line *l = calloc(1, sizeof *l);
+  start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-server", "out of memory");
   int status = add_tracker(o, l);
   const char *key = o->rpc_key != NULL ? o->rpc_key : "";
@@ -135,12 +90,12 @@ static int serve(const options *o) {
     status = WRONG_WORDS;
   }
   if (status == DONE) {
-    add(l, "key", key);
-    if (o->address != NULL) add(l, "address", o->address);
-    if (o->sessions > 0) add_number(l, "sessions", o->sessions);
-    if (o->session_memory > 0) add_number(l, "memory", o->session_memory);
-    if (o->packet_limit > 0) add_number(l, "packet", o->packet_limit);
-    add_number(l, "seconds", o->session_timeout);
+    start_add(l, "key", key);
+    start_add(l, "address", o->address);
+    if (o->sessions > 0) start_add_number(l, "sessions", o->sessions);
+    if (o->session_memory > 0) start_add_number(l, "memory", o->session_memory);
+    if (o->packet_limit > 0) start_add_number(l, "packet", o->packet_limit);
+    start_add_number(l, "seconds", o->session_timeout);
     status = become("rpc-server", "server", o, l);
   }
   free(l);
@@ -148,7 +103,7 @@ static int serve(const options *o) {
 }
 
 static int track(const options *o) {
-  line *l = calloc(1, sizeof *l);
+  start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-tracker", "out of memory");
   int status = become("rpc-tracker", "tracker", o, l);
   free(l);

@@ -119,7 +119,7 @@ def test_settings_complete():
     rows = re.findall(r"^\| (`.*?) \| (.*)\|$", text, re.M)
     keys = {k for left, _ in rows for k in re.findall(r"`([^`]+)`", left)}
     keys |= {k for left, right in rows if left == "`place`" for k in re.findall(r"`(place\.\w+)`", right)}
-    of_plugin = re.compile(r"(PLUGIN|cpu|opencl|vulkan|cuda|rocm|sim)\.")
+    of_plugin = re.compile(r"(PLUGIN|cpu|opencl|remote|vulkan|cuda|rocm|sim)\.")
     offered = {k.removesuffix("=") for k in complete("heddle run x --set ")}
     assert {k for k in offered if not of_plugin.match(k)} == {k for k in keys if not of_plugin.match(k)}
     assert "cpu.onednn" in offered

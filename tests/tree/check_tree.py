@@ -40,6 +40,7 @@ MAY_INCLUDE = {
     "batch": {"heddle", "core"},
     "frontends": {"heddle", "core", "graph"},
     "rpc": {"heddle"},
+    "remote": {"heddle", "core", "rpc"},  # and what it shares with the plugin remote
     "bindings": {"heddle"},
     "tools": {"heddle"},
     "conformance": {"heddle", "operators", "plugins"},
@@ -87,6 +88,8 @@ def check_include(root, path, target):
     if target in INLINE:
         return None
     if top == "tools" and target == BOUNDS or top in ("core", "executor") and target in (CACHES, *CONTRACT):
+        return None
+    if top == "remote" and target.startswith(("plugins/common/remote/", "plugins/common/perror.h")):
         return None
     if str(path).startswith(GENERAL) and target.startswith("plugins/common/"):
         return None

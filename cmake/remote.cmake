@@ -1,0 +1,17 @@
+# The remote protocol: heddle-device-server, the program of heddle device-server and heddle keys (remote/), and the plugin remote.
+# Both need OpenSSL. Sets HEDDLE_REMOTE_BUILT, and heddle_remote_missing where it is not.
+set(HEDDLE_REMOTE AUTO CACHE STRING "Devices of other machines: heddle device-server and the plugin remote: AUTO, ON or OFF")
+set_property(CACHE HEDDLE_REMOTE PROPERTY STRINGS AUTO ON OFF)
+set(HEDDLE_REMOTE_BUILT OFF)
+set(heddle_remote_missing "HEDDLE_REMOTE is OFF")
+if(HEDDLE_REMOTE)
+  find_package(OpenSSL 3.0 QUIET)
+  if(OPENSSL_FOUND)
+    set(HEDDLE_REMOTE_BUILT ON)
+  elseif(HEDDLE_REMOTE STREQUAL "AUTO")
+    set(heddle_remote_missing "OpenSSL 3 is not installed (libssl-dev)")
+    message(STATUS "heddle device-server is not built: ${heddle_remote_missing}.")
+  else()
+    message(FATAL_ERROR "HEDDLE_REMOTE is ON, but OpenSSL 3 is not installed (libssl-dev).")
+  endif()
+endif()

@@ -1,0 +1,43 @@
+/* Regions and offers as bytes. What is read back is checked: counts, shapes, types, indices, the order of the nodes, and that
+ * the bytes of a constant are as many as its shape says. */
+#ifndef HEDDLE_PLUGINS_COMMON_REMOTE_REGION_CODE_H
+#define HEDDLE_PLUGINS_COMMON_REMOTE_REGION_CODE_H
+
+#include "plugins/common/remote/wire.h"
+
+/* Constants of at least this many bytes are sent once in a session (WIRE_BLOB), and named by a hash of their bytes. */
+enum { WIRE_BLOB_FROM = 4096 };
+
+typedef struct wire_blob_id {
+  uint64_t hash[2];
+  uint64_t bytes;
+} wire_blob_id;
+
+wire_blob_id wire_blob_of(const void *data, uint64_t bytes);
+
+/* Called for each constant that is named by its hash; false ends the writing, which has failed then. */
+typedef bool (*wire_blob_fn)(void *user, const wire_blob_id *id, const void *data);
+/* Layouts of values as the other end knows them; NULL: as they are. */
+typedef heddle_layout (*wire_layout_fn)(void *user, heddle_layout layout);
+
+void wire_put_region(wire_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+                     void *user);
+
+/* The bytes of a constant that was sent before; NULL: unknown. */
+typedef const void *(*wire_find_fn)(void *user, const wire_blob_id *id);
+
+/* A region in memory of its own; its constants point into the reader's bytes or to what find gave. NULL: malformed
+ * (HEDDLE_EFORMAT), or memory is out. Freed with free. */
+heddle_pregion *wire_take_region(wire_reader *r, wire_find_fn find, void *user, heddle_error *err);
+
+/* One value, for layouts. data stays NULL. The shape is kept in shape[WIRE_MOST_DIMS]. */
+void wire_put_value(wire_buffer *b, const heddle_pvalue *value, wire_layout_fn layout, void *user);
+void wire_take_value(wire_reader *r, heddle_pvalue *value, int64_t *shape);
+
+/* Offers for a region with these numbers of operands. The arrays of an offer that is read are in one block, which is freed
+ * with free(*block). */
+void wire_put_offer(wire_buffer *b, const heddle_poffer *offer, uint32_t n_inputs, uint32_t n_outputs);
+bool wire_take_offer(wire_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire_layout_fn layout, void *user,
+                     heddle_poffer *offer, void **block);
+
+#endif

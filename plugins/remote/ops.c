@@ -1,0 +1,309 @@
+/* Operators: questions, preparation and binding are requests; a run is a message without an answer of its own. */
+#include "plugins/remote/remote.h"
+
+#include <stdlib.h>
+
+/* ---------------------------------------------------------------- regions */
+
+typedef struct region_user {
+  remote_link *link;
+  const remote_about *about;
+} region_user;
+
+static bool has_blob(const remote_link *link, const wire_blob_id *id) {
+  for (uint32_t i = 0; i < link->n_blobs; i++)
+    if (memcmp(&link->blobs[i], id, sizeof *id) == 0) return true;
+  return false;
+}
+
+/* Sends a constant that the server does not have. With link->regions. */
+static bool put_blob(void *user, const wire_blob_id *id, const void *data) {
+  remote_link *link = ((region_user *)user)->link;
+  wire_buffer b = {0};
+  if (has_blob(link, id)) return true;
+  if (id->bytes > link->most_blob_bytes || link->blob_bytes > link->most_blob_bytes - id->bytes) return false;
+  if (link->n_blobs == link->blob_room) {
+    const uint32_t room = link->blob_room > 0 ? 2 * link->blob_room : 64;
+    wire_blob_id *more = realloc(link->blobs, room * sizeof *more);
+    if (more == NULL) return false;
+    link->blobs = more;
+    link->blob_room = room;
+  }
+  wire_begin(&b);
+  wire_put_u64(&b, id->bytes);
+  wire_put_u64(&b, id->hash[0]);
+  wire_put_u64(&b, id->hash[1]);
+  wire_put(&b, data, id->bytes);
+  if (remote_post(link, WIRE_BLOB, 0, &b, NULL) != HEDDLE_OK) return false;
+  link->blobs[link->n_blobs++] = *id;
+  link->blob_bytes += id->bytes;
+  return true;
+}
+
+/* The server forgets all constants, where they take half of what it has for them. With link->regions. */
+static void make_room(remote_link *link) {
+  if (link->blob_bytes <= link->most_blob_bytes / 2) return;
+  remote_forget(link, WIRE_ALL_BLOBS);
+  link->n_blobs = 0;
+  link->blob_bytes = 0;
+}
+
+static heddle_layout token(void *user, heddle_layout layout) {
+  return remote_token(((region_user *)user)->about->tokens, layout);
+}
+
+/* A request with a region, after the words that first has. */
+static heddle_status ask_region(remote_link *link, const remote_about *about, uint32_t kind, wire_buffer *b,
+                                const heddle_pregion *region, wire_buffer *reply, heddle_error *err) {
+  region_user user = {link, about};
+  pthread_mutex_lock(&link->regions);
+  make_room(link);
+  wire_put_region(b, region, put_blob, token, &user);
+  if (b->failed) {
+    pthread_mutex_unlock(&link->regions);
+    wire_finish(b);
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                  "%s: the constants of the region are over the limit of %llu bytes of the server, or memory is out",
+                  link->address, (unsigned long long)link->most_blob_bytes);
+  }
+  remote_call call;
+  heddle_status s = remote_ask_begin(link, kind, b, &call, err);
+  pthread_mutex_unlock(&link->regions);
+  return s == HEDDLE_OK ? remote_ask_end(link, &call, reply, err) : s;
+}
+
+/* ---------------------------------------------------------------- questions, before a device is open */
+
+static heddle_status begin(heddle_pinstance *self, uint32_t index, remote_link **link, const remote_about **about,
+                           wire_buffer *b, heddle_error *err) {
+  remote_server *server;
+  uint32_t remote;
+  heddle_status s = remote_find(self, index, &server, &remote, err);
+  if (s != HEDDLE_OK) return s;
+  *about = &server->devices[remote];
+  if (!(*about)->has_op)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: %s has no operators", index, (*about)->name);
+  s = remote_link_get(self, (uint32_t)(server - self->servers), link, err);
+  if (s != HEDDLE_OK) return s;
+  wire_begin(b);
+  wire_put_u32(b, remote);
+  return HEDDLE_OK;
+}
+
+static heddle_status malformed(uint32_t index, heddle_error *err) {
+  return p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer of the server is malformed", index);
+}
+
+static heddle_status give_offers(const remote_about *about, const heddle_pregion *region, wire_reader *r,
+                                 uint32_t index, heddle_offer_fn offer, void *sink, heddle_error *err) {
+  region_user user = {NULL, about};
+  const uint32_t n = wire_take_count(r, WIRE_MOST_OFFERS, 48);
+  heddle_status s = n > 0 ? HEDDLE_OK : malformed(index, err);
+  for (uint32_t i = 0; i < n && s == HEDDLE_OK; i++) {
+    heddle_poffer o;
+    void *block;
+    if (!wire_take_offer(r, region->n_inputs, region->n_outputs, token, &user, &o, &block)) s = malformed(index, err);
+    else s = offer(sink, &o, err);
+    free(block);
+  }
+  if (s == HEDDLE_OK && !wire_is_done(r)) s = malformed(index, err);
+  return s;
+}
+
+static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                              heddle_offer_fn offer, void *sink, heddle_error *err) {
+  const remote_about *about;
+  remote_link *link;
+  wire_buffer b = {0}, reply = {0};
+  heddle_status s = begin(self, index, &link, &about, &b, err);
+  if (s != HEDDLE_OK) return s;
+  s = ask_region(link, about, WIRE_QUERY, &b, region, &reply, err);
+  wire_reader r = {reply.data, reply.used, false};
+  if (s == HEDDLE_OK) s = give_offers(about, region, &r, index, offer, sink, err);
+  wire_finish(&reply);
+  remote_link_drop(link);
+  return s;
+}
+
+static heddle_status give_proposals(const heddle_pregion *region, wire_reader *r, uint32_t index,
+                                    heddle_propose_fn propose, void *sink, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  uint32_t *nodes = malloc((region->nodes.count + 1) * sizeof *nodes);
+  if (nodes == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for a proposal", index);
+  while (s == HEDDLE_OK && !r->bad && r->left > 0) {
+    const uint32_t n = wire_take_count(r, (uint32_t)region->nodes.count, 4);
+    for (uint32_t i = 0; i < n; i++) {
+      nodes[i] = wire_take_u32(r);
+      if (nodes[i] >= region->nodes.count) r->bad = true;
+    }
+    if (!r->bad && n > 0) s = propose(sink, nodes, n, err);
+  }
+  free(nodes);
+  return s == HEDDLE_OK && r->bad ? malformed(index, err) : s;
+}
+
+static heddle_status op_partition(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
+                                  heddle_propose_fn propose, void *sink, heddle_error *err) {
+  const remote_about *about;
+  remote_link *link;
+  wire_buffer b = {0}, reply = {0};
+  heddle_status s = begin(self, index, &link, &about, &b, err);
+  if (s != HEDDLE_OK) return s;
+  if (!about->has_partition) {
+    s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: %s proposes no regions", index, about->name);
+    wire_finish(&b);
+  } else {
+    s = ask_region(link, about, WIRE_PARTITION, &b, region, &reply, err);
+  }
+  wire_reader r = {reply.data, reply.used, false};
+  if (s == HEDDLE_OK) s = give_proposals(region, &r, index, propose, sink, err);
+  wire_finish(&reply);
+  remote_link_drop(link);
+  return s;
+}
+
+static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
+                             heddle_error *err) {
+  const remote_about *about;
+  remote_link *link;
+  wire_buffer b = {0}, reply = {0};
+  heddle_status s = begin(self, index, &link, &about, &b, err);
+  if (s != HEDDLE_OK) return s;
+  if (!about->has_list) {
+    s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: %s lists no operators", index, about->name);
+    wire_finish(&b);
+  } else {
+    s = remote_ask(link, WIRE_LIST, &b, &reply, err);
+  }
+  wire_reader r = {reply.data, reply.used, false};
+  while (s == HEDDLE_OK && r.left > 0) {
+    char domain[128], op[128], dtypes[512];
+    wire_take_text(&r, domain, sizeof domain);
+    wire_take_text(&r, op, sizeof op);
+    const uint32_t first = wire_take_u32(&r), last = wire_take_u32(&r);
+    wire_take_text(&r, dtypes, sizeof dtypes);
+    s = r.bad ? malformed(index, err) : list(sink, domain, op, first, last, dtypes, err);
+  }
+  wire_finish(&reply);
+  remote_link_drop(link);
+  return s;
+}
+
+/* ---------------------------------------------------------------- preparing and binding */
+
+static void destroy_op(heddle_pdevice *dev, remote_kept *kept) {
+  heddle_pop *op = (heddle_pop *)(void *)kept;
+  remote_forget(dev->link, op->handle);
+  dev->host->free(dev->host->ctx, op);
+}
+
+static void op_free(heddle_pop *op) {
+  if (op == NULL) return;
+  remote_count(op->dev, HEDDLE_QUERY_LIVE_OBJECTS, -1);
+  remote_give(op->dev, &op->kept);
+}
+
+static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
+                                heddle_error *err) {
+  wire_buffer b = {0}, reply = {0};
+  heddle_status s = remote_check(dev, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_pop *op = remote_new(dev->host, sizeof *op);
+  if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for an operator", dev->index);
+  wire_begin(&b);
+  wire_put_u32(&b, dev->remote);
+  wire_put_u32(&b, offer);
+  s = ask_region(dev->link, dev->about, WIRE_PREPARE, &b, region, &reply, err);
+  wire_reader r = {reply.data, reply.used, false};
+  op->handle = s == HEDDLE_OK ? wire_take_u64(&r) : 0;
+  if (s == HEDDLE_OK && !wire_is_done(&r)) s = malformed(dev->index, err);
+  wire_finish(&reply);
+  if (s != HEDDLE_OK) {
+    dev->host->free(dev->host->ctx, op);
+    return s;
+  }
+  op->kept.destroy = destroy_op;
+  op->dev = dev;
+  remote_count(dev, HEDDLE_QUERY_LIVE_OBJECTS, 1);
+  *out = op;
+  return HEDDLE_OK;
+}
+
+static void destroy_launch(heddle_pdevice *dev, remote_kept *kept) {
+  heddle_plaunch *launch = (heddle_plaunch *)(void *)kept;
+  remote_forget(dev->link, launch->handle);
+  remote_stream_give(launch->stream);
+  dev->host->free(dev->host->ctx, launch);
+}
+
+static void launch_free(heddle_plaunch *launch) {
+  if (launch == NULL) return;
+  heddle_pdevice *dev = launch->stream->dev;
+  remote_count(dev, HEDDLE_QUERY_LIVE_OBJECTS, -1);
+  remote_give(dev, &launch->kept);
+}
+
+static heddle_status put_slice(heddle_pdevice *dev, wire_buffer *b, const heddle_pslice *slice, heddle_error *err) {
+  if (slice->buffer != NULL) {
+    heddle_status s =
+        remote_range(dev, slice->buffer, HEDDLE_MEMORY_DEVICE, slice->offset, slice->bytes, "an operand", err);
+    if (s != HEDDLE_OK) return s;
+  }
+  wire_put_u64(b, slice->buffer != NULL ? slice->buffer->handle : 0);
+  wire_put_u64(b, slice->buffer != NULL ? slice->offset : 0);
+  wire_put_u64(b, slice->buffer != NULL ? slice->bytes : 0);
+  return HEDDLE_OK;
+}
+
+static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
+                             heddle_error *err) {
+  heddle_pdevice *dev = op->dev;
+  wire_buffer b = {0};
+  heddle_status s = remote_check(dev, err);
+  if (s != HEDDLE_OK) return s;
+  if (stream->dev != dev)
+    return p_fail(err, HEDDLE_EINVAL, 0, "remote:%u: the stream is of another device", dev->index);
+  heddle_plaunch *launch = remote_new(dev->host, sizeof *launch);
+  if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for a launch", dev->index);
+  wire_begin(&b);
+  wire_put_u64(&b, op->handle);
+  wire_put_u32(&b, stream->id);
+  wire_put_u32(&b, operands->n_inputs);
+  wire_put_u32(&b, operands->n_outputs);
+  s = put_slice(dev, &b, &operands->workspace, err);
+  for (uint32_t i = 0; i < operands->n_inputs && s == HEDDLE_OK; i++) s = put_slice(dev, &b, &operands->inputs[i], err);
+  for (uint32_t i = 0; i < operands->n_outputs && s == HEDDLE_OK; i++)
+    s = put_slice(dev, &b, &operands->outputs[i], err);
+  if (s == HEDDLE_OK) s = remote_ask_number(dev->link, WIRE_BIND, &b, &launch->handle, err);
+  else wire_finish(&b);
+  if (s == HEDDLE_OK) {
+    s = remote_stream_take(stream, err);
+    if (s != HEDDLE_OK) remote_forget(dev->link, launch->handle);
+  }
+  if (s != HEDDLE_OK) {
+    dev->host->free(dev->host->ctx, launch);
+    return s;
+  }
+  launch->kept.destroy = destroy_launch;
+  launch->stream = stream;
+  remote_count(dev, HEDDLE_QUERY_LIVE_OBJECTS, 1);
+  *out = launch;
+  return HEDDLE_OK;
+}
+
+static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
+  const remote_cmd cmd = {.kind = CMD_RUN, .to = launch->handle};
+  return remote_push(launch->stream, &cmd, err);
+}
+
+const heddle_op_table remote_op_table = {
+    .struct_size = sizeof remote_op_table,
+    .launch_free = launch_free,
+    .op_free = op_free,
+    .query = op_query,
+    .prepare = op_prepare,
+    .bind = op_bind,
+    .run = op_run,
+    .partition = op_partition,
+    .list = op_list,
+};

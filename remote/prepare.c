@@ -1,0 +1,317 @@
+/* remote/prepare.c: regions: questions, preparation, binding to buffers, and captures. A client's region is checked by its
+ * reader and by the plugin's query; the bytes of each operand are checked here against those that the offer needs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugins/common/perror.h"
+#include "remote/session.h"
+
+static heddle_status take_region(remote_session *s, wire_reader *r, bool is_open, remote_device **d, uint32_t *offer,
+                                 heddle_pregion **region, heddle_error *err) {
+  heddle_status status = remote_device_of(s, r, is_open, d, err);
+  if (status != HEDDLE_OK) return status;
+  if (offer != NULL) *offer = wire_take_u32(r);
+  if (!(*d)->dev->t->has_op) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s has no operators", (*d)->dev->name);
+  *region = wire_take_region(r, remote_find_blob, s, err);
+  if (*region == NULL) return err->status;
+  if (r->left == 0) return HEDDLE_OK;
+  free(*region);
+  return p_fail(err, HEDDLE_EFORMAT, 0, "a region is malformed");
+}
+
+/* ---- offers, as the client gets them: open shapes are prepared for each set of shapes */
+
+typedef struct offers {
+  wire_buffer bytes;
+  const heddle_pregion *region;
+  uint32_t count;
+} offers;
+
+static heddle_status add_offer(void *sink, const heddle_poffer *offer, heddle_error *err) {
+  offers *o = sink;
+  if (!HEDDLE_HAS(heddle_poffer, offer, cost_ns)) return p_fail(err, HEDDLE_EFAILED, 0, "an offer cannot be read");
+  if (o->count == WIRE_MOST_OFFERS) return HEDDLE_OK;
+  heddle_poffer copy = {.struct_size = sizeof copy};
+  memcpy(&copy, offer, offer->struct_size < sizeof copy ? offer->struct_size : sizeof copy);
+  copy.struct_size = offer->struct_size < sizeof copy ? offer->struct_size : (uint32_t)sizeof copy;
+  copy.flags &= ~HEDDLE_OFFER_RESIZES;
+  wire_put_offer(&o->bytes, &copy, o->region->n_inputs, o->region->n_outputs);
+  o->count++;
+  return o->bytes.failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an offer") : HEDDLE_OK;
+}
+
+heddle_status remote_query(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+  remote_device *d;
+  heddle_pregion *region;
+  heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
+  if (status != HEDDLE_OK) return status;
+  offers o = {.region = region};
+  status = d->dev->t->op.query(d->dev->instance, d->dev->index, region, add_offer, &o, err);
+  if (status == HEDDLE_OK) {
+    wire_put_u32(out, o.count);
+    wire_put(out, o.bytes.data, o.bytes.used);
+  }
+  wire_finish(&o.bytes);
+  free(region);
+  return status;
+}
+
+static heddle_status add_proposal(void *sink, const uint32_t *nodes, uint32_t count, heddle_error *err) {
+  wire_buffer *out = sink;
+  wire_put_u32(out, count);
+  for (uint32_t i = 0; i < count; i++) wire_put_u32(out, nodes[i]);
+  return out->failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a proposal") : HEDDLE_OK;
+}
+
+heddle_status remote_partition(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+  remote_device *d;
+  heddle_pregion *region;
+  heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
+  if (status != HEDDLE_OK) return status;
+  if (d->dev->t->op.partition == NULL)
+    status = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s proposes no regions", d->dev->name);
+  else status = d->dev->t->op.partition(d->dev->instance, d->dev->index, region, add_proposal, out, err);
+  free(region);
+  return status;
+}
+
+/* ---- preparation */
+
+/* The offer that the client chose, and what its operands need. */
+typedef struct choice {
+  remote_device *device;
+  const heddle_pregion *region;
+  remote_op *op;
+  uint32_t wanted, at;
+  bool is_found;
+} choice;
+
+static heddle_pvalue *value_at(const heddle_pregion *region, int32_t index) {
+  return (heddle_pvalue *)(uintptr_t)region->values.data + index;
+}
+
+static heddle_status needed(const choice *c, int32_t index, heddle_layout layout, uint64_t *bytes, heddle_error *err) {
+  heddle_pvalue *v = value_at(c->region, index);
+  const heddle_device *dev = c->device->dev;
+  uint64_t align = 0, n = 1;
+  if (v->layout != layout) return p_fail(err, HEDDLE_EINVAL, 0, "a value has another layout than in the offer");
+  if (layout != 0 && !dev->t->has_layout) return p_fail(err, HEDDLE_EINVAL, 0, "%s has no layouts", dev->name);
+  if (layout != 0) return dev->t->layout.bytes(dev->instance, dev->index, v, bytes, &align, err);
+  for (int32_t i = 0; i < v->ndim; i++) n *= (uint64_t)v->shape[i];
+  *bytes = (n * v->dtype.bits * v->dtype.lanes + 7) / 8;
+  return HEDDLE_OK;
+}
+
+static heddle_status choose(void *sink, const heddle_poffer *offer, heddle_error *err) {
+  choice *c = sink;
+  remote_op *op = c->op;
+  if (!HEDDLE_HAS(heddle_poffer, offer, cost_ns)) return p_fail(err, HEDDLE_EFAILED, 0, "an offer cannot be read");
+  if (c->at++ != c->wanted) return HEDDLE_OK;
+  c->is_found = true;
+  op->is_bare = (offer->flags & HEDDLE_OFFER_BARE) != 0;
+  op->workspace = offer->workspace_bytes;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < op->n_inputs && s == HEDDLE_OK; i++) {
+    const bool is_absorbed = offer->input_flags != NULL && (offer->input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0;
+    const heddle_layout layout = offer->input_layouts != NULL ? offer->input_layouts[i] : 0;
+    if (is_absorbed) op->bytes[i] = 0;
+    else s = needed(c, c->region->inputs[i], layout, &op->bytes[i], err);
+  }
+  for (uint32_t i = 0; i < op->n_outputs && s == HEDDLE_OK; i++)
+    s = needed(c, c->region->outputs[i], offer->output_layouts != NULL ? offer->output_layouts[i] : 0,
+               &op->bytes[op->n_inputs + i], err);
+  return s;
+}
+
+/* The region as query sees it has no layouts but those of Reorder. */
+static heddle_status find_offer(choice *c, heddle_error *err) {
+  const heddle_device *dev = c->device->dev;
+  const heddle_pregion *region = c->region;
+  const uint64_t n = region->values.count;
+  const heddle_pnode *first = region->nodes.data;
+  const bool is_reorder = strcmp(first->op, "Reorder") == 0 && strcmp(first->domain, "heddle") == 0;
+  heddle_pvalue *plain = malloc((size_t)(n + 1) * sizeof *plain);
+  if (plain == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a region");
+  memcpy(plain, region->values.data, (size_t)n * sizeof *plain);
+  for (uint64_t i = 0; i < n && !is_reorder; i++) plain[i].layout = 0;
+  heddle_pregion asked = *region;
+  asked.values.data = plain;
+  heddle_status s = dev->t->op.query(dev->instance, dev->index, &asked, choose, c, err);
+  free(plain);
+  if (s == HEDDLE_OK && !c->is_found) s = p_fail(err, HEDDLE_EINVAL, 0, "%s made no such offer", dev->name);
+  return s;
+}
+
+heddle_status remote_prepare(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+  remote_device *d;
+  heddle_pregion *region;
+  uint32_t offer;
+  heddle_status status = take_region(s, r, true, &d, &offer, &region, err);
+  if (status != HEDDLE_OK) return status;
+  const size_t n = (size_t)region->n_inputs + region->n_outputs;
+  remote_op *op = calloc(1, sizeof *op + n * sizeof op->bytes[0]);
+  if (op == NULL) status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an operator");
+  if (status == HEDDLE_OK) {
+    op->n_inputs = region->n_inputs;
+    op->n_outputs = region->n_outputs;
+    choice c = {.device = d, .region = region, .op = op, .wanted = offer};
+    status = find_offer(&c, err);
+  }
+  if (status == HEDDLE_OK) status = d->dev->t->op.prepare(d->dev->handle, region, offer, &op->op, err);
+  free(region);
+  if (status == HEDDLE_OK && !remote_add(s, &op->head, REMOTE_OP, d, err)) {
+    d->dev->t->op.op_free(op->op);
+    status = HEDDLE_ELIMIT;
+  }
+  if (status == HEDDLE_OK) wire_put_u64(out, op->head.handle);
+  else free(op);
+  return status;
+}
+
+/* ---- binding */
+
+static heddle_status take_slice(remote_session *s, wire_reader *r, const remote_launch *l, uint64_t least,
+                                heddle_pslice *slice, remote_buffer **buffer, heddle_error *err) {
+  const remote_device *d = l->op->head.device;
+  const uint64_t handle = wire_take_u64(r), offset = wire_take_u64(r), bytes = wire_take_u64(r);
+  *slice = (heddle_pslice){0};
+  *buffer = NULL;
+  if (r->bad) return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
+  if (handle == 0 && least == 0) return HEDDLE_OK;
+  heddle_status status = remote_get(s, handle, REMOTE_BUFFER, d, buffer, err);
+  if (status == HEDDLE_OK) status = remote_range(*buffer, offset, bytes, err);
+  if (status != HEDDLE_OK) return status;
+  if (bytes < least || offset % d->dev->desc.alignment != 0 || (l->op->is_bare && offset != 0))
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "an operand of %llu bytes at %llu: the operator needs %llu, at a multiple of %llu",
+                  (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)least,
+                  (unsigned long long)d->dev->desc.alignment);
+  *slice = (heddle_pslice){(*buffer)->buffer, offset, bytes};
+  return HEDDLE_OK;
+}
+
+static heddle_status bind(remote_session *s, wire_reader *r, remote_launch *l, heddle_pslice *slices,
+                          remote_stream *stream, heddle_error *err) {
+  const remote_op *op = l->op;
+  const remote_device *d = op->head.device;
+  heddle_pbind operands = {.struct_size = sizeof operands,
+                           .inputs = slices,
+                           .outputs = slices + op->n_inputs,
+                           .n_inputs = op->n_inputs,
+                           .n_outputs = op->n_outputs};
+  heddle_status status = take_slice(s, r, l, op->workspace, &operands.workspace, &l->buffers[0], err);
+  for (uint32_t i = 0; i + 1 < l->n_buffers && status == HEDDLE_OK; i++)
+    status = take_slice(s, r, l, op->bytes[i], &slices[i], &l->buffers[i + 1], err);
+  if (status == HEDDLE_OK && !wire_is_done(r)) status = p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
+  return status == HEDDLE_OK ? d->dev->t->op.bind(op->op, stream->stream, &operands, &l->launch, err) : status;
+}
+
+heddle_status remote_bind(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+  remote_op *op;
+  const uint64_t handle = wire_take_u64(r);
+  const uint32_t id = wire_take_u32(r), n_inputs = wire_take_u32(r), n_outputs = wire_take_u32(r);
+  if (r->bad) return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
+  heddle_status status = remote_get(s, handle, REMOTE_OP, NULL, &op, err);
+  if (status != HEDDLE_OK) return status;
+  remote_stream *stream = remote_find_stream(s, id);
+  if (stream == NULL || stream->device != op->head.device || n_inputs != op->n_inputs || n_outputs != op->n_outputs)
+    return p_fail(err, HEDDLE_EINVAL, 0, "the stream or the number of operands does not fit the operator");
+  const uint32_t n = n_inputs + n_outputs;
+  remote_launch *l = calloc(1, sizeof *l + ((size_t)n + 1) * sizeof(remote_buffer *));
+  heddle_pslice *slices = calloc((size_t)n + 1, sizeof *slices);
+  if (l == NULL || slices == NULL) {
+    status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a launch");
+  } else {
+    l->op = op;
+    l->stream = id;
+    l->n_buffers = n + 1;
+    status = bind(s, r, l, slices, stream, err);
+  }
+  free(slices);
+  if (status == HEDDLE_OK && !remote_add(s, &l->head, REMOTE_LAUNCH, op->head.device, err)) {
+    op->head.device->dev->t->op.launch_free(l->launch);
+    status = HEDDLE_ELIMIT;
+  }
+  if (status != HEDDLE_OK) {
+    free(l);
+    return status;
+  }
+  op->head.users++;
+  for (uint32_t i = 0; i < l->n_buffers; i++)
+    if (l->buffers[i] != NULL) l->buffers[i]->head.users++;
+  wire_put_u64(out, l->head.handle);
+  return HEDDLE_OK;
+}
+
+/* ---- captures */
+
+static heddle_status take_step(remote_session *s, wire_reader *r, const remote_device *d, remote_step *step,
+                               heddle_error *err) {
+  step->kind = wire_take_u32(r);
+  step->pattern = wire_take_u32(r);
+  const uint64_t to = wire_take_u64(r);
+  step->to_offset = wire_take_u64(r);
+  const uint64_t from = wire_take_u64(r);
+  step->from_offset = wire_take_u64(r);
+  step->bytes = wire_take_u64(r);
+  if (r->bad || step->kind < WIRE_WRITE || step->kind > WIRE_RUN)
+    return p_fail(err, HEDDLE_EFORMAT, 0, "a capture is malformed");
+  if (step->kind == WIRE_RUN) return remote_get(s, to, REMOTE_LAUNCH, d, &step->to, err);
+  heddle_status status = remote_get(s, to, REMOTE_BUFFER, d, &step->to, err);
+  if (status == HEDDLE_OK) status = remote_range((remote_buffer *)step->to, step->to_offset, step->bytes, err);
+  if (status == HEDDLE_OK && step->kind == WIRE_FILL && (step->to_offset % 4 != 0 || step->bytes % 4 != 0))
+    return p_fail(err, HEDDLE_EINVAL, 0, "a fill is not of whole words");
+  if (status != HEDDLE_OK || step->kind != WIRE_COPY) return status;
+  status = remote_get(s, from, REMOTE_BUFFER, d, &step->from, err);
+  return status == HEDDLE_OK ? remote_range((remote_buffer *)step->from, step->from_offset, step->bytes, err) : status;
+}
+
+static heddle_status add_up(remote_graph *g, heddle_error *err) {
+  g->tail = g->count;
+  while (g->tail > 0 && g->steps[g->tail - 1].kind == WIRE_READ) g->tail--;
+  for (uint32_t i = 0; i < g->count; i++) {
+    const remote_step *step = &g->steps[i];
+    if (step->kind == WIRE_WRITE) g->in_bytes += step->bytes;
+    if (step->kind == WIRE_READ) g->out_bytes += step->bytes;
+    if (step->kind == WIRE_READ && i < g->tail) g->out_early += step->bytes;
+    if (g->in_bytes > INT64_MAX || g->out_bytes > INT64_MAX)
+      return p_fail(err, HEDDLE_ELIMIT, 0, "a capture copies too many bytes");
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status remote_graph_make(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+  enum { STEP = 48 };
+  remote_device *d;
+  heddle_status status = remote_device_of(s, r, true, &d, err);
+  if (status != HEDDLE_OK) return status;
+  const uint32_t n = wire_take_count(r, WIRE_MOST_STEPS, STEP);
+  remote_graph *g = r->bad ? NULL : calloc(1, sizeof *g + n * sizeof g->steps[0]);
+  if (g == NULL) return p_fail(err, r->bad ? HEDDLE_EFORMAT : HEDDLE_ENOMEM, 0, "a capture cannot be read");
+  g->count = n;
+  for (uint32_t i = 0; i < n && status == HEDDLE_OK; i++) status = take_step(s, r, d, &g->steps[i], err);
+  if (status == HEDDLE_OK && !wire_is_done(r)) status = p_fail(err, HEDDLE_EFORMAT, 0, "a capture is malformed");
+  if (status == HEDDLE_OK) status = add_up(g, err);
+  if (status == HEDDLE_OK && g->out_early > 0) {
+    if (!remote_hold(s, g->out_early, err)) status = HEDDLE_ENOMEM;
+    else if ((g->out = malloc((size_t)g->out_early)) == NULL) {
+      remote_unhold(s, g->out_early);
+      status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a capture");
+    }
+  }
+  if (status == HEDDLE_OK && !remote_add(s, &g->head, REMOTE_GRAPH, d, err)) {
+    remote_unhold(s, g->out_early);
+    free(g->out);
+    status = HEDDLE_ELIMIT;
+  }
+  if (status != HEDDLE_OK) {
+    free(g);
+    return status;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    if (g->steps[i].to != NULL) g->steps[i].to->users++;
+    if (g->steps[i].from != NULL) g->steps[i].from->users++;
+  }
+  wire_put_u64(out, g->head.handle);
+  return HEDDLE_OK;
+}
