@@ -1,8 +1,8 @@
-"""python -m decoders FOLDER: what scripts/make-model runs."""
+"""python -m lm FOLDER: what scripts/make-model runs."""
 import argparse
 
-from decoders import model
-from decoders.shapes import FAMILIES, SIZES
+from lm import model
+from lm.shapes import FAMILIES, SIZES
 
 
 def main():

@@ -2,11 +2,11 @@
 import json
 import pathlib
 
-from decoders.builder import Builder
-from decoders.plain import Plain
-from decoders.shapes import shape
-from decoders.weights import Weights
-from decoders.writer import Writer
+from lm.builder import Builder
+from lm.plain import Plain
+from lm.shapes import shape
+from lm.weights import Weights
+from lm.writer import Writer
 
 FORMS, KINDS = ("builder", "plain"), ("float32", "float16", "int4")
 WITHIN = 16 << 20  # bytes of weights that lie in the model's file

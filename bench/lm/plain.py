@@ -3,8 +3,8 @@ repeated for their heads, masks by Where, caches by Concat."""
 import numpy as np
 from onnx import TensorProto, helper
 
-from decoders.builder import Parts
-from decoders.weights import BLOCK, quantise
+from lm.builder import Parts
+from lm.weights import BLOCK, quantise
 
 LOWEST = -65504.0  # that float16 has too
 

@@ -2,8 +2,8 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from decoders.weights import BLOCK, packed, quantise
-from decoders.writer import MS
+from lm.weights import BLOCK, packed, quantise
+from lm.writer import MS
 
 
 class Parts:
