@@ -100,6 +100,7 @@ static void check_pattern(document *d, const char *key, const char *pattern) {
 
 /* FOLDER/NAME; the name does not lead out of the folder. */
 static heddle_status place_model(heddle__generate_config *c, const char *folder, const char *name, heddle_error *err) {
+  if (c->model_path != NULL) return HEDDLE_OK; /* the caller names it */
   if (name[0] == '/' || strstr(name, "..") != NULL || name[0] == '\0')
     return heddle__fail(err, HEDDLE_EFORMAT, "%s: 'filename' is '%s'; expected a file in the same folder", c->path,
                         name);
@@ -261,10 +262,9 @@ heddle_status heddle__generate_config_read(const char *path, heddle__generate_co
     heddle__free(file);
     return heddle__no_memory(err, "a path");
   }
+  out->model_path = file; /* whatever the configuration names */
   heddle_status s = read_folder(folder, out, err);
   heddle__free(folder);
-  heddle__free(out->model_path);
-  out->model_path = file; /* whatever the configuration names */
   return s;
 }
 
