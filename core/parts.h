@@ -29,6 +29,9 @@
 #ifndef HEDDLE_HAS_FUSION
 #define HEDDLE_HAS_FUSION 1 /* regions of several nodes that plugins propose */
 #endif
+#ifndef HEDDLE_HAS_GENERATE
+#define HEDDLE_HAS_GENERATE 1 /* generate: tokens of language models */
+#endif
 #ifndef HEDDLE_HAS_IN_FLIGHT
 #define HEDDLE_HAS_IN_FLIGHT 1 /* executor/flight.c: several runs of an executor at a time */
 #endif

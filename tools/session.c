@@ -167,32 +167,46 @@ static int complain_of_library(const session *s, const heddle_error *err) {
   return status;
 }
 
-int session_model(session *s, const char *command, const options *o) {
-  int status = session_context(s, command, o);
-  if (status != DONE) return status;
-  heddle_model_options mo = {
-      .struct_size = sizeof mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
+/* What is given for any model; the library and names in it come on top. Strings are of the options. */
+int session_model_options(session *s, heddle_model_options *mo) {
+  const options *o = s->o;
+  *mo = (heddle_model_options){
+      .struct_size = sizeof *mo, .devices = o->devices, .place = o->place.data, .n_place = o->place.count};
   if (o->precision != NULL) {
     const bool fast = strcmp(o->precision, "fast") == 0;
     if (!fast && strcmp(o->precision, "strict") != 0) {
-      print_error("heddle %s: --precision is strict or fast, not '%s'\n", command, o->precision);
+      print_error("heddle %s: --precision is strict or fast, not '%s'\n", s->command, o->precision);
       return WRONG_WORDS;
     }
-    mo.flags = fast ? HEDDLE_MODEL_FAST : HEDDLE_MODEL_STRICT;
+    mo->flags = fast ? HEDDLE_MODEL_FAST : HEDDLE_MODEL_STRICT;
   }
-  if (o->ignore_annotations) mo.flags |= HEDDLE_MODEL_IGNORE_ANNOTATIONS;
-  s->model_flags = mo.flags;
+  if (o->ignore_annotations) mo->flags |= HEDDLE_MODEL_IGNORE_ANNOTATIONS;
+  s->model_flags = mo->flags;
   if (o->in_flight == 0 || o->in_flight > MOST_IN_FLIGHT) {
-    print_error("heddle %s: --in-flight is a number from 1 to %d\n", command, (int)MOST_IN_FLIGHT);
+    print_error("heddle %s: --in-flight is a number from 1 to %d\n", s->command, (int)MOST_IN_FLIGHT);
     return WRONG_WORDS;
   }
-  mo.in_flight = (uint32_t)o->in_flight;
+  mo->in_flight = (uint32_t)o->in_flight;
   if (o->programs > MOST_PROGRAMS) {
-    print_error("heddle %s: --programs is a number from 1 to %d\n", command, (int)MOST_PROGRAMS);
+    print_error("heddle %s: --programs is a number from 1 to %d\n", s->command, (int)MOST_PROGRAMS);
     return WRONG_WORDS;
   }
-  mo.max_programs = (uint32_t)o->programs;
-  if (o->timeout > 0) mo.upload_timeout_ns = mo.plan_timeout_ns = session_timeout(s);
+  mo->max_programs = (uint32_t)o->programs;
+  if (o->timeout > 0) mo->upload_timeout_ns = mo->plan_timeout_ns = session_timeout(s);
+  mo->optimize = o->optimize;
+  mo->memory = o->memory;
+  mo->on_failure = o->on_failure;
+  mo->state = o->state;
+  mo->dims = o->dims.data;
+  mo->n_dims = o->dims.count;
+  return DONE;
+}
+
+int session_model(session *s, const char *command, const options *o) {
+  heddle_model_options mo;
+  int status = session_context(s, command, o);
+  if (status == DONE) status = session_model_options(s, &mo);
+  if (status != DONE) return status;
   heddle_error err = {0};
   bool is_library = library_is(o->model);
   if (o->model_name != NULL && !is_library)
@@ -201,13 +215,7 @@ int session_model(session *s, const char *command, const options *o) {
     return fail_text(command, "%s: it is a library itself, and brings its functions; leave out --lib", o->model);
   if (o->lib != NULL && heddle_module_load(s->ctx, o->lib, &s->library, &err) != HEDDLE_OK) return fail(command, &err);
   mo.library = s->library;
-  mo.optimize = o->optimize;
-  mo.memory = o->memory;
-  mo.on_failure = o->on_failure;
-  mo.state = o->state;
   mo.model_name = o->model_name;
-  mo.dims = o->dims.data;
-  mo.n_dims = o->dims.count;
   heddle_status r = heddle_model_load(s->ctx, o->model, o->params, &mo, &s->model, &err);
   if (r == HEDDLE_ENOTFOUND && is_library && o->model_name == NULL && mo.n_dims == 0)
     return complain_of_library(s, &err);

@@ -27,7 +27,10 @@ char *before_equals(const char *pair, const char **rest);
 /* A context with --set and --threads. */
 int session_context(session *s, const char *command, const options *o);
 
-/* The same, the model with --params, --device and --place, and the tensors of --input. */
+/* --device, --place and the other options that every model takes; strings are borrowed. */
+int session_model_options(session *s, heddle_model_options *mo);
+
+/* A context, the model with --params, --device and --place, and the tensors of --input. */
 int session_model(session *s, const char *command, const options *o);
 
 /* An executor. Inputs get the values of --input; the rest get random ones where that is allowed, and are named in an

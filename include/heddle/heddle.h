@@ -5,6 +5,7 @@
 #include "heddle/batch.h"
 #include "heddle/device.h"
 #include "heddle/executor.h"
+#include "heddle/generate.h"
 #include "heddle/graph.h"
 #include "heddle/model.h"
 #include "heddle/module.h"

@@ -8,6 +8,7 @@
 //   sign, verify      signed and encrypted files           heddle/cpp/sign.hpp
 //   Model, Executor   a model and its runs                 heddle/cpp/model.hpp, heddle/cpp/executor.hpp
 //   Batcher           many requests, gathered into runs    heddle/cpp/batcher.hpp
+//   Generator         tokens of language models            heddle/cpp/generator.hpp
 //   Error, Result<T>  errors, also without exceptions      heddle/cpp/error.hpp
 //
 // Objects are counted references to C objects: a copy adds a reference, and a move never fails. heddle/function.hpp,
@@ -19,6 +20,7 @@
 #include "heddle/cpp/context.hpp"
 #include "heddle/cpp/error.hpp"
 #include "heddle/cpp/executor.hpp"
+#include "heddle/cpp/generator.hpp"
 #include "heddle/cpp/graph.hpp"
 #include "heddle/cpp/model.hpp"
 #include "heddle/cpp/module.hpp"

@@ -17,7 +17,7 @@ DIGITS = SOURCE / "examples" / "digits"
 OBJECTS = BUILD / "CMakeFiles" / "heddle_objects.dir"
 JANSSON = os.environ.get("HEDDLE_JANSSON_SOURCE", str(SOURCE / ".venv" / "src" / "jansson"))
 MOST_BYTES = 300_000  # of a minimal static program, without the C library
-ROOMS = {"BATCH": "batch/", "BUDGET": "executor/budget/", "CONTROL": "executor/control/", "EXPLAIN": "executor/explain/", "LAYERS": "core/layers/",
+ROOMS = {"BATCH": "batch/", "BUDGET": "executor/budget/", "CONTROL": "executor/control/", "EXPLAIN": "executor/explain/", "GENERATE": "generate/", "LAYERS": "core/layers/",
          "ONNX": "frontends/onnx/", "OPTIMIZE": "graph/optimize/", "PLACE": "executor/place/", "PROBE": "core/probe/",
          "RARE_OPERATORS": "graph/general/", "ROUTES": "executor/routes/", "SODIUM": "core/sign/", "SURVIVE": "executor/survive/",
          "WEIGHTS": "executor/weights/"}

@@ -22,7 +22,7 @@ GENERAL = "graph/general/"  # inference by the setups of plugins/common's genera
 BOUNDS = "plugins/common/check/bound.h"  # of operators: one file of plain arrays, for the kit and for heddle compare
 CONTRACT = tuple(f"plugins/common/check/{name}.h" for name in ("offer", "contract"))  # what core and kit check alike of a plugin
 CACHES = "plugins/common/cachefile.h"  # of files of caches: with no call but the system's, for plugins and libraries alike
-INLINE = ("plugins/common/float16.h", "plugins/common/fnv.h")  # inline functions of C's own types, for every room
+INLINE = tuple(f"plugins/common/{name}.h" for name in ("float16", "fnv", "philox"))  # inline functions of C's own types, for every room
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ERROR_TEXT = re.compile(r"\b(str(n|case|ncase)?cmp|str(case)?str|mem(cmp|mem))\(.*(err|error|why|words|failure|fault)(\.|->)text\b"
@@ -38,6 +38,7 @@ MAY_INCLUDE = {
     "operators": {"heddle"},
     "executor": {"heddle", "core", "graph", "modules"},
     "batch": {"heddle", "core"},
+    "generate": {"heddle", "core", "graph"},
     "frontends": {"heddle", "core", "graph"},
     "rpc": {"heddle"},
     "remote": {"heddle", "core", "rpc"},  # and what it shares with the plugin remote

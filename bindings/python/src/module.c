@@ -52,6 +52,7 @@ static int import(PyObject *module) {
       heddle_py_model_init,
       heddle_py_executor_init,
       heddle_py_batcher_init,
+      heddle_py_generator_init,
       add_table,
   };
   if (heddle_py.module != NULL) {

@@ -36,6 +36,7 @@ int heddle_py_run_init(PyObject *module);
 int heddle_py_model_init(PyObject *module);
 int heddle_py_executor_init(PyObject *module);
 int heddle_py_batcher_init(PyObject *module);
+int heddle_py_generator_init(PyObject *module);
 
 /* ---- module.c */
 

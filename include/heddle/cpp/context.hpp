@@ -194,6 +194,7 @@ public:
 
 private:
   friend class Model;
+  friend class Generator;
 
   static void write_log(void *user, std::int32_t level, const char *component, const char *text) {
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS

@@ -43,6 +43,36 @@ struct ModelOptions {
   std::string state = {};             // "past*:present*", "auto"
 };
 
+namespace detail {
+// Calls call(const heddle_model_options *) with the options as C takes them, and returns what it returns.
+template <class Call> auto with_model_options(const ModelOptions &options, Call &&call) {
+  const std::vector<const char *> place = pointers(options.place), keep = pointers(options.keep),
+                                  dims = pointers(options.dims);
+  heddle_model_options o = sized<heddle_model_options>();
+  o.devices = or_null(options.devices);
+  o.place = place.data();
+  o.n_place = place.size();
+  o.keep = keep.data();
+  o.n_keep = keep.size();
+  o.flags = options.flags;
+  o.max_streams = options.max_streams;
+  o.max_programs = options.max_programs;
+  o.in_flight = options.in_flight;
+  o.library = options.library.get();
+  o.model_name = or_null(options.model_name);
+  o.upload_timeout_ns = ns_of(options.upload_timeout);
+  o.optimize = or_null(options.optimize);
+  o.dims = dims.data();
+  o.n_dims = dims.size();
+  o.memory = or_null(options.memory);
+  o.on_failure = or_null(options.on_failure);
+  o.trust = or_null(options.trust);
+  o.key = or_null(options.key);
+  o.state = or_null(options.state);
+  return call(&o);
+}
+} // namespace detail
+
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 class Model : private detail::KeptLog,
@@ -155,35 +185,15 @@ public:
 private:
   friend class Executor;
   friend class Batcher;
+  friend class Generator;
 
   template <class Call>
   static Result<Model> make(const Context &context, const ModelOptions &options, const char *file, Call &&call) {
     if (!context) return Error(HEDDLE_EINVAL, "a model needs a context: this one is empty");
-    const std::vector<const char *> place = detail::pointers(options.place), keep = detail::pointers(options.keep),
-                                    dims = detail::pointers(options.dims);
-    heddle_model_options o = detail::sized<heddle_model_options>();
-    o.devices = detail::or_null(options.devices);
-    o.place = place.data();
-    o.n_place = place.size();
-    o.keep = keep.data();
-    o.n_keep = keep.size();
-    o.flags = options.flags;
-    o.max_streams = options.max_streams;
-    o.max_programs = options.max_programs;
-    o.in_flight = options.in_flight;
-    o.library = options.library.get();
-    o.model_name = detail::or_null(options.model_name);
-    o.upload_timeout_ns = detail::ns_of(options.upload_timeout);
-    o.optimize = detail::or_null(options.optimize);
-    o.dims = dims.data();
-    o.n_dims = dims.size();
-    o.memory = detail::or_null(options.memory);
-    o.on_failure = detail::or_null(options.on_failure);
-    o.trust = detail::or_null(options.trust);
-    o.key = detail::or_null(options.key);
-    o.state = detail::or_null(options.state);
     heddle_model *out = nullptr;
-    Status s = detail::status_of([&](heddle_error *err) { return call(&o, &out, err); }, file);
+    Status s = detail::with_model_options(options, [&](const heddle_model_options *o) {
+      return detail::status_of([&](heddle_error *err) { return call(o, &out, err); }, file);
+    });
     if (!s) return s.error();
     Model made = adopt(out);
     made.log_ = context.log_;

@@ -7,26 +7,10 @@
 #include <math.h>
 
 #include "plugins/common/fnv.h"
+#include "plugins/common/philox.h"
 
 enum { KEY, SAMPLES, CLASSES };
 enum { MEAN, SCALE };
-
-typedef struct words {
-  uint32_t w[4];
-} words;
-
-/* Ten rounds of Philox4x32 for a counter of 64 bits. */
-static words philox(uint64_t counter, uint64_t key) {
-  uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-  words x = {{(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0}};
-  for (int round = 0; round < 10; round++) {
-    const uint64_t a = UINT64_C(0xD2511F53) * x.w[0], b = UINT64_C(0xCD9E8D57) * x.w[2];
-    x = (words){{(uint32_t)(b >> 32) ^ x.w[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ x.w[3] ^ k1, (uint32_t)a}};
-    k0 += UINT32_C(0x9E3779B9);
-    k1 += UINT32_C(0xBB67AE85);
-  }
-  return x;
-}
 
 /* Between 0 and 1, neither of them. */
 static double part(uint32_t word) {
@@ -39,7 +23,7 @@ static double uniform(const more_op *m, int64_t i) {
 
 /* Box and Muller: of two numbers in one circle. */
 static double normal(const more_op *m, int64_t i) {
-  const words x = philox((uint64_t)i / 4, (uint64_t)m->i[KEY]);
+  const philox_words x = philox((uint64_t)i / 4, (uint64_t)m->i[KEY]);
   const double radius = sqrt(-2 * log(part(x.w[i % 4 / 2 * 2]))),
                angle = 6.283185307179586 * part(x.w[i % 4 / 2 * 2 + 1]);
   return radius * (i % 2 == 0 ? cos(angle) : sin(angle));

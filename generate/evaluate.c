@@ -1,0 +1,185 @@
+/* generate/evaluate.c: runs of the model for tokens that are not in the caches yet. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/context.h"
+#include "core/error.h"
+#include "core/tensor.h"
+#include "generate/generator.h"
+
+static const uint64_t cancel_ns = UINT64_C(2000000000); /* how long a run that is cancelled is waited for */
+
+uint64_t heddle__generate_until(uint64_t timeout_ns) {
+  const uint64_t now = heddle__now_ns();
+  return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+}
+
+void *heddle__generate_row(const heddle_generator *g) {
+  const size_t bytes = (size_t)g->vocabulary * heddle__dtype_bytes(heddle_tensor_dtype(g->view));
+  return (char *)heddle_tensor_data(g->view) + (size_t)g->view_row * bytes;
+}
+
+/* ---- inputs */
+
+static void put(const heddle__generate_port *port, int64_t i, int64_t value) {
+  void *data = heddle_tensor_data(port->tensor);
+  if (port->dtype.bits == 64) ((int64_t *)data)[i] = value;
+  else ((int32_t *)data)[i] = (int32_t)value;
+}
+
+/* The port's tensor of so many columns, which the executor reads. The old one stays where this fails. */
+static heddle_status widen(heddle_generator *g, heddle__generate_port *port, int64_t columns, heddle_error *err) {
+  if (port->tensor != NULL && port->columns == columns) return HEDDLE_OK;
+  const int64_t shape[2] = {1, columns};
+  heddle_tensor *t;
+  heddle_status s = heddle_tensor_create(NULL, port->dtype, shape, 2, &t, err);
+  if (s != HEDDLE_OK) return s;
+  s = heddle_executor_bind_input(g->ex, (uint32_t)port->index, t, err);
+  if (s != HEDDLE_OK) {
+    heddle_tensor_release(t);
+    return s;
+  }
+  heddle_tensor_release(port->tensor);
+  port->tensor = t;
+  port->columns = columns;
+  return HEDDLE_OK;
+}
+
+/* Tokens that a run computes, of those that are not cached, and with padding. */
+static size_t count_of(const heddle_generator *g, int64_t *rows) {
+  size_t n = g->n - g->cached, padded = 1;
+  if (n > g->chunk) n = g->chunk;
+  *rows = (int64_t)n;
+  if (n > 1 && g->takes_padding) {
+    while (padded < n) padded *= 2;
+    if (padded > g->chunk) padded = g->chunk;
+    if (g->cached + padded > g->max_length) padded = g->max_length - g->cached;
+    *rows = (int64_t)padded;
+  }
+  return n;
+}
+
+static heddle_status fill_mask(heddle_generator *g, int64_t ones, heddle_error *err) {
+  heddle__generate_port *mask = &g->mask;
+  const heddle_tensor *before = mask->tensor;
+  heddle_status s = widen(g, mask, g->config.shares && !g->exact_mask ? g->rows : ones, err);
+  if (s != HEDDLE_OK) return s;
+  if (mask->tensor != before) g->mask_ones = 0;
+  for (; g->mask_ones < ones; g->mask_ones++) put(mask, g->mask_ones, 1);
+  while (g->mask_ones > ones) put(mask, --g->mask_ones, 0);
+  return HEDDLE_OK;
+}
+
+static heddle_status fill(heddle_generator *g, size_t n, int64_t rows, heddle_error *err) {
+  heddle_status s = heddle__generate_reserve(g, (int64_t)g->cached + rows, err);
+  if (s == HEDDLE_OK) s = widen(g, &g->ids, rows, err);
+  if (s != HEDDLE_OK) return s;
+  for (int64_t i = 0; i < rows; i++) put(&g->ids, i, i < (int64_t)n ? g->tokens[g->cached + (size_t)i] : 0);
+  if (g->mask.index >= 0) s = fill_mask(g, (int64_t)g->cached + rows, err);
+  if (s != HEDDLE_OK || g->positions.index < 0) return s;
+  s = widen(g, &g->positions, rows, err);
+  for (int64_t i = 0; i < rows && s == HEDDLE_OK; i++) put(&g->positions, i, (int64_t)g->cached + i);
+  return s;
+}
+
+/* ---- runs */
+
+/* The caches are as long as the run must have made them: the graph does what the configuration says. */
+static heddle_status check_caches(heddle_generator *g, heddle_error *err) {
+  const int64_t rows = g->config.shares ? g->rows : (int64_t)g->cached;
+  heddle_state_info info = {.struct_size = sizeof info};
+  heddle_status s = heddle_executor_state_info(g->ex, g->caches[0].state, &info, err);
+  if (s != HEDDLE_OK || info.shape[2] == rows) return s;
+  return heddle__fail(err, HEDDLE_EINVAL, "%s: cache '%s' has %lld rows after a run; expected %lld, since %s %s",
+                      g->config.model_path, info.output, (long long)info.shape[2], (long long)rows, g->config.path,
+                      g->config.shares ? "has past_present_share_buffer" : "does not have past_present_share_buffer");
+}
+
+static heddle_status take_logits(heddle_generator *g, size_t n, int64_t rows, heddle_error *err) {
+  heddle_status s = heddle_executor_view_output(g->ex, g->logits, &g->view, err);
+  if (s != HEDDLE_OK) return s;
+  const uint32_t ndim = heddle_tensor_ndim(g->view);
+  const int64_t *shape = heddle_tensor_shape(g->view), words = ndim > 0 ? shape[ndim - 1] : 0;
+  const int64_t have = words > 0 ? (int64_t)(g->view->count / (uint64_t)words) : 0;
+  char text[128];
+  if (words == (int64_t)g->vocabulary && (have == rows || have == 1)) {
+    g->view_row = have == rows ? (int64_t)n - 1 : 0;
+    return HEDDLE_OK;
+  }
+  heddle__shape_name(shape, ndim, text, sizeof text);
+  heddle_tensor_release(g->view);
+  g->view = NULL;
+  return heddle__fail(err, HEDDLE_EINVAL, "%s: output '%s' is %s; expected [1, %lld, %u]", g->config.model_path,
+                      g->config.logits, text, (long long)rows, (unsigned)g->vocabulary);
+}
+
+/* A run that ended. */
+static heddle_status finish(heddle_generator *g, heddle_status s, heddle_error *err) {
+  const size_t n = g->pending;
+  g->pending = 0;
+  if (s != HEDDLE_OK) return s;
+  g->cached += n;
+  g->stats.runs++;
+  g->stats.computed += n;
+  s = check_caches(g, err);
+  if (s == HEDDLE_OK && g->cached == g->n) s = take_logits(g, n, g->pending_rows, err);
+  return s;
+}
+
+heddle_status heddle__generate_settle(heddle_generator *g, uint64_t until_ns, heddle_error *err) {
+  if (g->pending == 0) return HEDDLE_OK;
+  const uint64_t now = heddle__now_ns();
+  heddle_status s = heddle_executor_wait(g->ex,
+                                         until_ns == UINT64_MAX ? HEDDLE_FOREVER
+                                         : until_ns > now       ? until_ns - now
+                                                                : 0,
+                                         err);
+  if (s == HEDDLE_ETIMEOUT && heddle_executor_poll(g->ex) == HEDDLE_EBUSY) return s;
+  if (s != HEDDLE_OK) { /* it was cancelled before: only that it has ended counts */
+    g->pending = 0;
+    return HEDDLE_OK;
+  }
+  return finish(g, s, err);
+}
+
+static heddle_status cancelled(heddle_generator *g, heddle_error *err) {
+  if (!atomic_exchange_explicit(&g->cancelled, false, memory_order_acq_rel)) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_ECANCELED, "the generator was cancelled at token %zu", g->n);
+}
+
+/* One run. After a timeout it is cancelled and waited for, if that is possible. */
+static heddle_status run(heddle_generator *g, uint64_t until_ns, heddle_error *err) {
+  int64_t rows;
+  const size_t n = count_of(g, &rows);
+  heddle_status s = fill(g, n, rows, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_tensor_release(g->view);
+  g->view = NULL;
+  const uint64_t began = heddle__now_ns();
+  if (until_ns <= began) return heddle__fail(err, HEDDLE_ETIMEOUT, "there was no time left at token %zu", g->n);
+  g->pending = n;
+  g->pending_rows = rows;
+  s = heddle_executor_run(g->ex, until_ns == UINT64_MAX ? HEDDLE_FOREVER : until_ns - began, err);
+  g->stats.run_ns += heddle__now_ns() - began;
+  if (s == HEDDLE_ETIMEOUT && heddle_executor_poll(g->ex) == HEDDLE_EBUSY) {
+    heddle_executor_cancel(g->ex, NULL);
+    if (heddle__generate_settle(g, heddle__generate_until(cancel_ns), NULL) == HEDDLE_ETIMEOUT)
+      return s; /* the next call waits */
+    return s;
+  }
+  return finish(g, s, err);
+}
+
+heddle_status heddle__generate_evaluate(heddle_generator *g, uint64_t until_ns, heddle_error *err) {
+  heddle_status s = heddle__check_fork(err);
+  if (s == HEDDLE_OK && g->n == 0) s = heddle__fail(err, HEDDLE_EINVAL, "there is no token to go on from");
+  if (s == HEDDLE_OK) s = heddle__generate_settle(g, until_ns, err);
+  if (s == HEDDLE_OK && g->cached == g->n && g->view == NULL) s = heddle__generate_rewind(g, g->n - 1, err);
+  while (s == HEDDLE_OK) {
+    s = cancelled(g, err);
+    if (s != HEDDLE_OK || g->cached == g->n) return s;
+    s = run(g, until_ns, err);
+  }
+  if (s == HEDDLE_ECANCELED) atomic_store_explicit(&g->cancelled, false, memory_order_release); /* it is reported */
+  return s;
+}
