@@ -244,6 +244,9 @@ static void read_rest(more_plan *p) {
   more_rank(p, GQA_BIAS, 4, 4);
   if (!more_operand(p, GQA_BIAS) || !more_ok(p)) return;
   const int64_t *bias = m->in[GQA_BIAS].shape;
+  i[GQA_BIAS_ROWS] = bias[0];
+  i[GQA_BIAS_HEADS] = bias[1];
+  i[GQA_BIAS_KEYS] = bias[3];
   if ((bias[0] != 1 && bias[0] != i[GQA_BATCH]) || (bias[1] != 1 && bias[1] != i[GQA_HEADS]) ||
       bias[2] != i[GQA_LENGTH])
     more_refuse(p, "operand 10 does not fit its queries");

@@ -47,7 +47,10 @@ enum {
   GQA_BITS,
   GQA_K_PER,
   GQA_V_PER,
-  GQA_ROW_BYTES
+  GQA_ROW_BYTES,
+  GQA_BIAS_ROWS, /* dimensions 0, 1 and 3 of the bias */
+  GQA_BIAS_HEADS,
+  GQA_BIAS_KEYS
 };
 /* more_op.f */
 enum { GQA_SCALE, GQA_SOFTCAP, GQA_EPSILON };
