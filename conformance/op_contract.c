@@ -40,6 +40,14 @@ static const op_line lines[] = {
   {"ConvTranspose", "f", "T[1,2,5,5] T[2,3,3,3] > T[1,3,9,9] ; dilations:2,2", 13},
   {"ConvInteger", "aA", "T[1,3,6,7]{0,100} T[4,3,3,3]{0,100} > i[1,4,4,5]", 13},
   {"ConvInteger", "A", "T[1,2,6,7]{0,255} T[4,2,3,3]{0,255} T[] T[] > i[1,4,6,7] ; pads:1,1,1,1", 13},
+  {"GroupQueryAttention", "fdhb", "T[1,3,32] T[1,3,16] T[1,3,16] T[1,2,5,8] T[1,2,5,8] i[1]{7,7} i#8 > T[1,3,32] T[1,2,8,8] "
+   "T[1,2,8,8] ; num_heads=4 kv_num_heads=2", 0},
+  {"GroupQueryAttention", "fd", "T[2,1,64] - - T[2,1,9,16] T[2,1,9,16] i[2]{8,8} i#9 T[9,8] T[9,8] > T[2,1,32] T[2,1,9,16] "
+   "T[2,1,9,16] ; num_heads=2 kv_num_heads=1 do_rotary=1 local_window_size=4 softcap~3 smooth_softmax=1", 0},
+  {"MatMulNBits", "fdhb", "T[3,40] A[5,3,8]{0,255} T[5,3] > T[3,5] ; K=40 N=5 block_size=16", 0},
+  {"MatMulNBits", "fh", "T[2,7,64] A[9,2,16]{0,255} T[9,2] A[9,1]{0,255} - T[9] > T[2,7,9] ; K=64 N=9 block_size=32", 0},
+  {"MatMulNBits", "fd", "T[1,256] A[33,4,64]{0,255} T[132] A[33,4]{0,255} > T[1,33] ; K=256 N=33 block_size=64 bits=8", 0},
+  {"MatMulNBits", "fb", "T[5,48] A[6,3,4]{0,255} T[6,3] T[6,3] > T[5,6] ; K=48 N=6 block_size=16 bits=2", 0},
   {"MatMulInteger", "aA", "T[5,7]{0,100} T[7,3]{0,100} > i[5,3]", 13},
   {"MatMulInteger", "A", "T[2,5,37]{0,255} T[37,33]{0,255} T[] T[] > i[2,5,33]", 13},
   {"QLinearMatMul", "aA",

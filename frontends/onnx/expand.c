@@ -54,7 +54,7 @@ static const expansion_row rows[] = {
      "causal:int,do_rotary:int,k_norm_epsilon:float,k_quant_type:string,kv_cache_bit_width:int,kv_num_heads:int,"
      "local_window_size:int,num_heads:int,q_norm_epsilon:float,qk_norm_epsilon:float,qk_output:int,"
      "rotary_interleaved:int,scale:float,sliding_window_cache:int,smooth_softmax:int,softcap:float,v_quant_type:string",
-     24, 7, 16, 4, expand_group_query_attention},
+     13, 7, 16, 4, expand_group_query_attention},
     {MS, "MatMulNBits", "K:int,N:int,accuracy_level:int,bits:int,block_size:int,weight_prepacked:int", 13, 3, 6, 1,
      expand_matmul_nbits},
     {MS, "GatherBlockQuantized", "bits:int,block_size:int,gather_axis:int,quantize_axis:int", 21, 3, 4, 1,

@@ -1,41 +1,35 @@
-/* frontends/onnx/expand_blocked.c: weights of 2, 4 or 8 bits in blocks with a scale each. Those of a product become a
- * constant of floats (blocked.c), which costs memory but runs as fast as any; of an embedding only the rows that are
- * read are unpacked, in the run. */
+/* frontends/onnx/expand_blocked.c: weights of 2, 4 or 8 bits in blocks with a scale each. A product keeps them as they are,
+ * as MatMulNBits of domain "heddle"; of an embedding only the rows that are read are unpacked, in the run. */
 #include <string.h>
 
 #include "frontends/onnx/blocked.h"
 #include "frontends/onnx/expand.h"
 
-static const Onnx__TensorProto *constant(expansion *e, size_t k, const char *what) {
-  if (!x_has(e, k)) return NULL;
-  const Onnx__TensorProto *t = heddle__onnx_find_tensor(e->r, x_in(e, k));
-  if (t == NULL) x_refuse(e, "its %s are no constant", what);
-  return t;
-}
-
 /* A, B, scales, zero_points, g_idx, bias */
 void expand_matmul_nbits(expansion *e) {
-  heddle__onnx_blocked b = {.q = constant(e, 1, "weights"),
-                            .scales = constant(e, 2, "scales"),
-                            .zeros = constant(e, 3, "zero points"),
-                            .index = constant(e, 4, "group indices"),
+  heddle__onnx_blocked b = {.q = heddle__onnx_find_tensor(e->r, x_in(e, 1)),
+                            .scales = heddle__onnx_find_tensor(e->r, x_in(e, 2)),
+                            .zeros = x_has(e, 3) ? heddle__onnx_find_tensor(e->r, x_in(e, 3)) : NULL,
+                            .index = x_has(e, 4) ? heddle__onnx_find_tensor(e->r, x_in(e, 4)) : NULL,
                             .columns = x_attr(e, "K", 0),
                             .rows = x_attr(e, "N", 0),
                             .block = x_attr(e, "block_size", 0),
                             .bits = x_attr(e, "bits", 4)};
   if (x_attr(e, "weight_prepacked", 0) != 0) x_refuse(e, "weight_prepacked: weights in the order of a CUDA kernel");
+  if (x_has(e, 4) && b.index == NULL) x_refuse(e, "its group indices are no constant");
   if (!x_ok(e)) return;
   const char *wrong = heddle__onnx_blocked_check(&b);
   if (wrong != NULL) {
     x_wrong(e, wrong);
     return;
   }
-  const char *weights = heddle__onnx_blocked_tensor(e->r, e->node, &b);
-  if (weights == NULL) {
-    e->status = heddle__onnx_no_memory(e->r);
-    return;
-  }
-  x_give(e, 0, x_sum(e, x_2(e, "MatMul", x_in(e, 0), weights), x_in(e, 5)));
+  e->status = heddle__onnx_blocked_index(e->r, &b);
+  const char *in[6];
+  for (size_t k = 0; k < 6; k++) in[k] = x_in(e, k);
+  const char *y = x_node(e, "MatMulNBits", in, 6);
+  x_keep(e, "K N accuracy_level bits block_size");
+  if (x_ok(e)) e->last->domain = (char *)(uintptr_t) "heddle";
+  x_give(e, 0, y);
 }
 
 /* ---- GatherBlockQuantized */

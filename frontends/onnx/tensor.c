@@ -9,7 +9,6 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/tensor.h"
-#include "frontends/onnx/blocked.h"
 #include "frontends/onnx/strings.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/wire.h"
@@ -205,13 +204,9 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
     if (v->bytes > 0) memcpy(v->data, codes, (size_t)v->bytes);
     return HEDDLE_OK;
   }
-  const bool is_blocked = t->has_data_location && (int)t->data_location == HEDDLE__ONNX_BLOCKED;
-  if (is_blocked || heddle__onnx_packed_bits(t->data_type) != 0) {
+  if (heddle__onnx_packed_bits(t->data_type) != 0) {
     v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
-    if (v->data == NULL) return heddle__onnx_no_memory(r);
-    if (is_blocked && r->only_looks) return HEDDLE_OK;
-    if (!is_blocked) return heddle__onnx_packed(r, t, elements, v->data);
-    return heddle__onnx_blocked_fill(r, (const heddle__onnx_blocked *)(const void *)t->raw_data.data, v->data);
+    return v->data != NULL ? heddle__onnx_packed(r, t, elements, v->data) : heddle__onnx_no_memory(r);
   }
   if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
     const unsigned char *from = NULL;

@@ -133,7 +133,7 @@ static int32_t rank_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node
   static const char same_rank[] =
       "Abs AveragePool BatchNormalization Cast CastLike Clip Concat Conv ConvTranspose CumSum DequantizeLinear Dropout "
       "DynamicQuantizeLinear Elu Erf Exp Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Identity "
-      "InstanceNormalization LRN LayerNormalization LeakyRelu Log LogSoftmax MaxPool Neg Not PRelu Pad "
+      "InstanceNormalization LRN LayerNormalization LeakyRelu Log LogSoftmax MatMulNBits MaxPool Neg Not PRelu Pad "
       "QuantizeLinear RMSNormalization Reciprocal Relu Resize RotaryEmbedding Round Sigmoid Slice Softmax Split Sqrt "
       "Tanh "
       "Transpose Trilu Upsample";

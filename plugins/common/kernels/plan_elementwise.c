@@ -22,6 +22,8 @@ const k_entry k_elementwise_table[] = {
 
 const k_entry k_own_table[] = {
     {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
+    {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
+    {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
     {0},
 };
 

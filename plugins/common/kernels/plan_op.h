@@ -53,6 +53,10 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err);
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);
 
+/* MatMulNBits, and GroupQueryAttention. */
+heddle_status k_plan_nbits(k_node *n, heddle_error *err);
+heddle_status k_plan_gqa(k_node *n, heddle_error *err);
+
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
 k_step *k_step_add(k_plan *plan, heddle_error *err);
 

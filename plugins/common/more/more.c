@@ -434,6 +434,11 @@ heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op
   if (m.loops) ref_set_work(op, run, (uint64_t)m.units, m.steps, bytes);
   else ref_set_work(op, run, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
   if (m.unsliced) op->slice = 0;
+  for (uint32_t k = 0; k < m.n_out; k++) {
+    if (m.in_place[k] == 0 || m.out[k].slot == UINT32_MAX) continue;
+    op->in_place |= UINT32_C(1) << (m.in_place[k] - 1);
+    op->in_place_of[m.in_place[k] - 1] = m.out[k].slot;
+  }
   op->tail_bytes = sizeof m + m.kept_all * sizeof(int64_t);
   op->workspace_bytes = m.scratch_bytes;
   if (m.part_scratch > 0) ref_set_part_scratch(op, m.part_scratch);

@@ -53,6 +53,8 @@ struct more_op {
   double f[MORE_FLOATS];
   /* Attributes of any length, which lie behind the op: names, and where each begins and how many numbers it has. */
   const char *kept[MORE_KEPT];
+  uint8_t in_place[MORE_OUT]; /* 1 + the operand, of the first REF_OPERANDS, whose bytes result k may be in; 0: none */
+  uint8_t reserved[4];
   uint64_t kept_at[MORE_KEPT], kept_count[MORE_KEPT], kept_all;
 };
 
@@ -186,8 +188,8 @@ static inline int64_t more_get_int(const more_value *v, const void *p, int64_t i
   X(affine_grid) X(arg) X(attention) X(batch_norm) X(bernoulli) X(binary) X(bit_cast) X(cast) X(cast_like) X(causal_conv)  \
   X(center_crop_pad) X(clip) X(col2im) X(compress) X(conv) X(conv_integer) X(cumulate) X(deform_conv)  \
   X(depth_to_space) X(dequantize) X(det) X(dft) X(dropout) X(dynamic_quantize) X(einsum) X(eye_like) X(gather_elements)  \
-  X(gather_nd) X(gemm) X(global_lp_pool) X(grid_sample) X(group_norm) X(gru) X(hardmax) X(kernel_matrix) X(linear_attention)  \
-  X(lookup) X(lp_norm) X(lstm) X(matmul) X(matmul_integer) X(max_unpool) X(mean_variance) X(mel) X(multinomial) X(nll)  \
+  X(gather_nd) X(gemm) X(global_lp_pool) X(gqa) X(grid_sample) X(group_norm) X(gru) X(hardmax) X(kernel_matrix) X(linear_attention)  \
+  X(lookup) X(lp_norm) X(lstm) X(matmul) X(matmul_integer) X(matmul_nbits) X(max_unpool) X(mean_variance) X(mel) X(multinomial) X(nll)  \
   X(non_max_suppression) X(non_zero) X(normalize) X(one_hot) X(pad) X(pair_probabilities) X(pool) X(post_transform)  \
   X(qlinear_conv) X(qlinear_matmul) X(quantize) X(random) X(random_like) X(range) X(reduce) X(reverse_sequence) X(rnn)  \
   X(roi_align) X(rotary) X(scatter_elements)  \

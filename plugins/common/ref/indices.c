@@ -3,7 +3,7 @@
 #include "ref_op.h"
 #include "types.h"
 
-enum { AXIS, SLICES, ELEMENTS, BATCH, TABLE, WRITE, CLASS, LENGTH };
+enum { AXIS, SLICES, ELEMENTS, BATCH, TABLE, WRITE, CLASS, LENGTH, CACHE };
 
 typedef struct rule {
   const char *op;
@@ -84,6 +84,11 @@ static void set_ranges(const ref_node *n, const rule *r, const heddle_pvalue *at
     if (data->ndim > 1) range(x, 0, data->shape[1] - 1);
     x->skips = region_attr_find(n->node, "ignore_index") != NULL;
     x->skip = int_attr(n->node, "ignore_index", 0);
+    return;
+  case CACHE:
+    other = n->node->n_outputs > 1 ? region_node_output(n->region, n->node, 1) : NULL;
+    if (other == NULL) other = region_node_input(n->region, n->node, 3);
+    if (other != NULL && other->ndim == 4) range(x, 0, other->shape[2] - 1);
     return;
   default: range(x, 0, size_along(n, data, "time_axis", int_attr(n->node, "layout", 0))); return;
   }

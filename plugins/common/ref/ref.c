@@ -288,7 +288,7 @@ uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap
     for (uint64_t i = 0; i < count; i++) twice = twice || pairs[2 * i] == (int32_t)op.slot[k];
     if (twice) continue;
     pairs[2 * count] = (int32_t)op.slot[k];
-    pairs[2 * count + 1] = 0;
+    pairs[2 * count + 1] = (int32_t)op.in_place_of[k];
     count++;
   }
   return count;

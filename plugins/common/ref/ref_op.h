@@ -199,7 +199,8 @@ struct ref_op {
     uint64_t bytes; /* of a copy */
   } u;
   uint32_t present;  /* bit k: operand k is there */
-  uint32_t in_place; /* bit k: operand k may share the result's bytes */
+  uint32_t in_place; /* bit k: operand k may share the bytes of region output in_place_of[k], the first result */
+  uint32_t in_place_of[REF_OPERANDS];
   uint32_t absorbed; /* bit k: operand k is not read when running */
   uint32_t watched;  /* long enough to be stopped in the middle */
   uint64_t slice;    /* units between two looks at whether it is to stop; 0: all */

@@ -1,0 +1,88 @@
+/* GroupQueryAttention of domain "heddle": the kernels of gqa.cl. Both caches, the queries, which lie in the workspace, and then
+ * what each query makes of them. */
+#include "plan_general.h"
+
+#include "plugins/common/more/gqa.h"
+
+enum { EACH = 4 /* elements of a row that an item has */ };
+
+static bool is_there(const more_op *m, uint32_t k) {
+  return k < m->n_in && m->in[k].here;
+}
+
+static uint32_t input_or_table(const k_node *n, const more_op *m, uint32_t k) {
+  return is_there(m, k) ? k_input(n, k) : K_TABLE;
+}
+
+/* step: 0 the queries, 1 keys, 2 values. */
+static heddle_status add_new(k_node *n, const more_op *m, const uint8_t types[2], int64_t step, int64_t items,
+                             uint32_t out, heddle_error *err) {
+  const uint32_t norm = step == 0 ? GQA_Q_NORM : GQA_K_NORM;
+  const uint32_t args[] = {k_input(n, m->i[GQA_PACKED] ? 0 : (uint32_t)step),
+                           step == 0 ? K_TABLE : input_or_table(n, m, GQA_PAST_K + (uint32_t)step - 1),
+                           k_input(n, GQA_ENDS),
+                           input_or_table(n, m, GQA_COS),
+                           input_or_table(n, m, GQA_SIN),
+                           input_or_table(n, m, GQA_POSITIONS),
+                           step == 2 ? K_TABLE : input_or_table(n, m, norm),
+                           K_TABLE,
+                           out};
+  const k_general p = {.count = items, .has = k_general_has(n, m), .step = step};
+  const k_launch how = {.text = "gqa",
+                        .name = "gqa_new",
+                        .n_types = 2,
+                        .types = {types[0], types[1]},
+                        .items = (uint64_t)items,
+                        .limit = (uint64_t)m->in[0].count + (uint64_t)items,
+                        .turns = (double)m->i[GQA_SIZE] + 16};
+  return k_launch_add(n, &how, &p, sizeof p, sizeof args / sizeof args[0], args, err);
+}
+
+static heddle_status check(const k_node *n, const more_op *m, heddle_error *err) {
+  if (m->i[GQA_BITS] != 0) return ref_refuse(&n->ref, err, "its caches are quantised");
+  if (m->n_out < 3 || !m->out[GQA_PRESENT_K].here || !m->out[GQA_PRESENT_V].here)
+    return ref_refuse(&n->ref, err, "its caches are no results");
+  if (m->in[GQA_ENDS].type != REF_TYPE_I32) return ref_refuse(&n->ref, err, "operand 5 is not int32");
+  if (is_there(m, GQA_POSITIONS) && m->in[GQA_POSITIONS].type != REF_TYPE_I64)
+    return ref_refuse(&n->ref, err, "operand 9 is not int64");
+  for (uint32_t k = GQA_COS; k <= GQA_K_NORM; k++)
+    if (k != GQA_POSITIONS && is_there(m, k) && m->in[k].type != m->in[0].type)
+      return ref_refuse(&n->ref, err, "operand %u is not of the type of operand 0", k);
+  return HEDDLE_OK;
+}
+
+heddle_status k_plan_gqa(k_node *n, heddle_error *err) {
+  more_op m;
+  uint8_t types[2] = {0};
+  heddle_status s = k_general_of(n, &m, err);
+  if (s == HEDDLE_OK) s = check(n, &m, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &types[0], err);
+  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
+  types[1] = types[0];
+  s = add_new(n, &m, types, 1, m.out[GQA_PRESENT_K].count, k_output(n, GQA_PRESENT_K), err);
+  if (s == HEDDLE_OK) s = add_new(n, &m, types, 2, m.out[GQA_PRESENT_V].count, k_output(n, GQA_PRESENT_V), err);
+  const bool wide = m.in[0].type == REF_TYPE_F64;
+  if (s == HEDDLE_OK) s = k_element_of(n, wide ? REF_TYPE_F64 : REF_TYPE_F32, &types[1], err);
+  if (s != HEDDLE_OK) return s;
+  n->plan->part_bytes[0] = (uint64_t)m.out[0].count * (wide ? sizeof(double) : sizeof(float));
+  s = add_new(n, &m, types, 0, m.out[0].count, K_WORKSPACE, err);
+  if (s != HEDDLE_OK) return s;
+  const uint32_t args[] = {K_WORKSPACE,
+                           k_output(n, GQA_PRESENT_K),
+                           k_output(n, GQA_PRESENT_V),
+                           input_or_table(n, &m, GQA_BIAS),
+                           input_or_table(n, &m, GQA_SINK),
+                           k_input(n, GQA_ENDS),
+                           K_TABLE,
+                           k_output(n, 0)};
+  const int64_t pieces = (m.i[GQA_SIZE] + EACH - 1) / EACH, rows = m.out[0].count / m.i[GQA_SIZE];
+  const k_general p = {.count = rows * pieces, .has = k_general_has(n, &m), .step = pieces};
+  const k_launch how = {.text = "gqa",
+                        .name = "gqa",
+                        .n_types = 2,
+                        .types = {types[0], types[1]},
+                        .items = (uint64_t)p.count,
+                        .limit = (uint64_t)m.out[GQA_PRESENT_K].count,
+                        .turns = 2.0 * (double)m.i[GQA_ROOM] * (double)(m.i[GQA_SIZE] + 5)};
+  return k_launch_add(n, &how, &p, sizeof p, sizeof args / sizeof args[0], args, err);
+}
