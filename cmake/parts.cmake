@@ -37,6 +37,7 @@ heddle_part(PLACE "Automatic placement" executor/place/*.c)
 heddle_part(PROBE "Plugins are tried before they are loaded; manifests" core/probe/*.c)
 heddle_part(PROFILE "Times of steps, and traces")
 heddle_part(RANGES "Programs that cover ranges of shapes; OFF: one for each set of shapes")
+heddle_part(RANKS "One graph over the ranks of a communicator" executor/ranks/*.c)
 heddle_part(RARE_OPERATORS "Operators that plugins/common/more infers" graph/general/*.c)
 heddle_part(ROUTES "The self-test of routes between devices" executor/routes/*.c)
 heddle_part(STATE "State values: outputs of a run that are inputs of the next one")
@@ -50,6 +51,10 @@ foreach(part IN ITEMS FUSION LANES)
     add_compile_definitions(HEDDLE_NO_${part})
   endif()
 endforeach()
+
+if(HEDDLE_RANKS AND NOT HEDDLE_CONTROL)
+  message(FATAL_ERROR "HEDDLE_CONTROL is OFF, and HEDDLE_RANKS needs it: give -DHEDDLE_RANKS=OFF too.")
+endif()
 
 # Both open files of code, the second in a process of its own.
 foreach(part IN ITEMS TVM PROBE)

@@ -261,10 +261,10 @@ heddle_status heddle__config_each(const heddle__config *c, const char *prefix, h
 }
 
 /* Words that keys begin with, beside the plugins' names; those with a dot have keys under them. */
-static const char *const words[] = {"annotations",  "devices",  "plugins",    "plugin_path", "log",   "threads",
-                                    "spin_us",      "layers",   "precision",  "optimize",    "place", "fault.",
-                                    "limit.",       "weights.", "routes.",    "place.",      "probe", "probe.",
-                                    "plugin_trust", "run.",     "privileged."};
+static const char *const words[] = {"annotations",  "devices",  "plugins",     "plugin_path", "log",   "threads",
+                                    "spin_us",      "layers",   "precision",   "optimize",    "place", "fault.",
+                                    "limit.",       "weights.", "routes.",     "place.",      "probe", "probe.",
+                                    "plugin_trust", "run.",     "privileged.", "ranks."};
 
 static bool is_word(const char *key, size_t n, bool dotted) {
   for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {

@@ -23,6 +23,8 @@ static void destroy(heddle_context *ctx) {
     park(ctx);
     return;
   }
+  if (ctx->ranks != NULL) ctx->ranks->free(ctx->ranks);
+  ctx->ranks = NULL;
   bool hung = atomic_load(&ctx->left_over);
   for (size_t i = 0; i < ctx->plugins.count && !hung; i++) {
     heddle__plugin *p = ctx->plugins.data[i];

@@ -38,6 +38,9 @@
 #ifndef HEDDLE_HAS_LAYERS
 #define HEDDLE_HAS_LAYERS 1 /* core/layers: check, fault and log */
 #endif
+#ifndef HEDDLE_HAS_RANKS
+#define HEDDLE_HAS_RANKS 1 /* executor/ranks: one graph over several processes */
+#endif
 #ifndef HEDDLE_HAS_ONNX
 #define HEDDLE_HAS_ONNX 1 /* frontends/onnx */
 #endif

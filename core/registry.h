@@ -66,6 +66,7 @@ struct heddle_context {
   heddle__pool *pool;
   struct heddle__trace *trace;      /* always there; open or not */
   _Atomic(heddle__beside *) beside; /* core/context.h */
+  heddle__beside *ranks;            /* executor/ranks.h; NULL. Set before any thread uses the context */
   char *folder;                     /* of libheddle; "" where it is not known */
   char *allowed; /* core/privileged.c: the administrator's list of plugins for privileged processes; or NULL */
   heddle__plugins plugins;

@@ -17,6 +17,7 @@ void ctl_free(heddle__stages *s); /* takes NULL */
 void ctl_reset(void *self);
 heddle__run_end ctl_drive(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err);
 bool ctl_drain(void *self, heddle__waker *waker, char *what, size_t size);
+void ctl_late(const void *self, char *what, size_t size); /* what a late run waits for */
 heddle_status ctl_start(const heddle__stages *s, heddle_executor *ex, heddle__staged **out, heddle_error *err);
 void ctl_end(heddle__staged *st);                                              /* takes NULL */
 heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err); /* arg: an input that was never set */

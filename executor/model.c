@@ -18,6 +18,8 @@
 #include "executor/range.h"
 #include "executor/prepared.h"
 #include "executor/program.h"
+#include "executor/ranks.h"
+#include "executor/ranks/spread.h"
 #include "executor/rules.h"
 #include "executor/stages.h"
 #include "executor/survive.h"
@@ -77,6 +79,7 @@ heddle_status heddle__model_find(const heddle_graph *g, const char *text, heddle
 
 static heddle_status take_devices(heddle_model *m, const char *list, heddle_error *err) {
   size_t n = 0, cap = 0;
+  if (heddle__spread_idle(m->spread)) return HEDDLE_OK;
   heddle_status s = heddle_context_select(m->ctx, list, NULL, 0, &cap, &m->devices_from, err);
   if (s != HEDDLE_OK) return s;
   m->devices = heddle__alloc(cap, sizeof *m->devices);
@@ -208,6 +211,28 @@ uint64_t heddle__model_plan_deadline(const heddle_model *m) {
 
 heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph, const heddle_params *params,
                                   const heddle_model_options *options, heddle_model **out, heddle_error *err) {
+  return heddle__model_make(ctx, graph, params, options, false, out, err);
+}
+
+/* Over ranks: what the options have of devices becomes what this rank has; others are refused what they cannot have. */
+static heddle_status take_ranks(heddle_model *m, heddle_model_options *o, bool in_stages, heddle_error *err) {
+#if HEDDLE_HAS_RANKS
+  heddle_status s = heddle__spread_open(m->ctx, m->graph, m->params, o, &m->spread, err);
+  if (s != HEDDLE_OK || !heddle__spread_cuts(m->spread)) return s;
+  const char *what = in_stages          ? "If, Loop, Scan, or shapes that only a run gives"
+                     : o->state != NULL ? "state values"
+                                        : NULL;
+  if (what == NULL) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EUNSUPPORTED, "%s: a model with %s runs on one rank", m->graph->source, what);
+#else
+  (void)m, (void)o, (void)in_stages, (void)err;
+  return HEDDLE_OK;
+#endif
+}
+
+heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph, const heddle_params *params,
+                                 const heddle_model_options *options, bool is_part, heddle_model **out,
+                                 heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the model: out is NULL");
   *out = NULL;
   if (ctx == NULL || graph == NULL) return heddle__fail(err, HEDDLE_EINVAL, "a model needs a context and a graph");
@@ -233,19 +258,23 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (!m->has_lock || m->feeds == NULL) s = heddle__no_memory(err, "a model");
   if (s == HEDDLE_OK) s = heddle__shape_feeds(m->graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
+  bool in_stages = heddle__graph_has_inner(graph);
+  if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
+    s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
+  const bool in_ranks = HEDDLE_HAS_RANKS && !is_part && heddle__context_is_ranked(ctx);
+  m->is_part = is_part;
+  if (s == HEDDLE_OK && in_ranks) s = take_ranks(m, &o, in_stages, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
   if (s == HEDDLE_OK) s = heddle__ties_read(m, o.state, err);
   if (s == HEDDLE_OK) s = heddle__prepared_open(m, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
-  bool in_stages = heddle__graph_has_inner(graph);
-  if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
-    s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
   heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(m)};
   heddle__watch_enter(&watch);
-  if (s == HEDDLE_OK && in_stages) s = heddle__stages_make(m, o.optimize, err);
+  if (s == HEDDLE_OK && (in_stages || heddle__spread_cuts(m->spread))) s = heddle__stages_make(m, o.optimize, err);
   else if (s == HEDDLE_OK) s = heddle__optimize(m, o.optimize, err);
   heddle__watch_leave(&watch);
   if (s != HEDDLE_OK) {
+    if (in_ranks) (void)heddle__spread_fail(m->spread, s, err); /* other ranks may wait for this one */
     heddle_model_release(m);
     return s;
   }
@@ -284,6 +313,7 @@ void heddle_model_release(heddle_model *m) {
     m->precedents = next;
   }
   heddle__stages_free(m);
+  heddle__spread_close(m->spread);
   heddle__prepared_close(m);
   heddle__foreign_finish(m);
   heddle__optimize_finish(m);

@@ -40,6 +40,7 @@ struct heddle_model {
   const char *limits_from;       /* borrowed from the context */
   struct heddle__placer *placer; /* NULL: by rules, annotations and preference alone */
   struct heddle__stages *stages; /* NULL: one program runs all of it. stages.h */
+  struct heddle__spread *spread; /* of a context of several ranks (executor/ranks/spread.h); NULL */
   heddle__optimized *optimized;  /* NULL: and so it is where nothing was to be done */
   char *on_failure;              /* the policy on failed runs (survive.h); NULL: they are errors */
   char *state;                   /* what the call said of state values, or NULL */
@@ -47,6 +48,7 @@ struct heddle_model {
   uint32_t n_ties;
   char *wish;                      /* with a policy: what the call said of optimisations, or NULL */
   uint32_t retries;                /* 0: the policy is failover */
+  bool is_part;                    /* of a stage; rules of settings are those of the whole */
   bool is_spare, is_small;         /* made to run without lost devices; to take less memory */
   struct heddle_model *next_spare; /* in the list of the model that it takes the place of */
   atomic_uint range_failures;      /* bounds in a row that could not be planned for */
@@ -62,6 +64,11 @@ struct heddle_model {
   struct heddle__carriage *carriage; /* prepared.h; or NULL */
   struct heddle_model *spares;       /* models that take the place of this one, for executors whose devices failed */
 };
+
+/* heddle_model_create; is_part: of a stage of another model, for this process alone. */
+heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph, const heddle_params *params,
+                                 const heddle_model_options *options, bool is_part, heddle_model **out,
+                                 heddle_error *err);
 
 /* When a plan that begins now is to have ended; HEDDLE_FOREVER: no limit. */
 uint64_t heddle__model_plan_deadline(const heddle_model *m);

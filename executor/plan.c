@@ -77,6 +77,19 @@ static heddle_status make(const heddle__request *request, heddle__plan **out, he
   return HEDDLE_OK;
 }
 
+heddle_status heddle__plan_infer(const heddle__request *request, heddle__plan **out, heddle_error *err) {
+  heddle__plan *plan = heddle__alloc(1, sizeof *plan);
+  *out = NULL;
+  if (plan == NULL) return heddle__no_memory(err, "a plan");
+  plan->req = *request;
+  plan->req.precedent = NULL;
+  heddle_status s = take_devices(plan, err);
+  if (s == HEDDLE_OK) s = heddle__pass_infer(plan, err);
+  if (s == HEDDLE_OK) *out = plan;
+  else heddle__plan_free(plan);
+  return s;
+}
+
 heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err) {
   heddle__request anew = *request;
   *out = NULL;

@@ -361,6 +361,8 @@ heddle_status heddle__plan_watch(const heddle__plan *plan, const char *node, hed
 /* Runs all passes. *out is freed with heddle__plan_free (takes NULL). Pure but for the logs: opens a device only where
  * a plugin answered HEDDLE_ENEEDSOPEN, or where a placer measures, which takes its time. Any thread. */
 heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err);
+/* The first pass alone: a plan that knows dtypes, shapes and schemas, and its devices. */
+heddle_status heddle__plan_infer(const heddle__request *request, heddle__plan **out, heddle_error *err);
 void heddle__plan_free(heddle__plan *plan);
 
 /* Which inputs' bytes decide shapes, through operators or straight: feeds gets one bool per graph->args. The bytes of

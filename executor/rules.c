@@ -2,6 +2,9 @@
  * them. Rules of the setting come first, so that those of the options take precedence. */
 #include "executor/rules.h"
 
+#include "executor/ranks.h"
+#include "executor/ranks/spread.h"
+
 #include <string.h>
 
 #include "core/alloc.h"
@@ -99,6 +102,8 @@ static heddle_status take_annotations(heddle_model *m, heddle_error *err) {
 
 heddle_status heddle__rules_take(heddle_model *m, const char *const *place, size_t n, heddle_error *err) {
   size_t first = 0;
+  if (m->is_part && heddle__context_is_cut(m->ctx)) return HEDDLE_OK; /* its nodes are annotated */
+  if (heddle__spread_cuts(m->spread)) return take_annotations(m, err);
   for (size_t i = 0; i < n; i++)
     if (place[i] != NULL && strcmp(place[i], "off") == 0) first = i + 1;
   heddle_status s = take_annotations(m, err);

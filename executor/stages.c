@@ -1,7 +1,6 @@
 /* executor/stages.c: what the model and the executor ask of models in stages (executor/control/). */
 #include "executor/stages.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "executor/control.h"
@@ -10,6 +9,7 @@
 #include "core/error.h"
 #include "core/parts.h"
 #include "executor/explain.h"
+#include "executor/ranks/spread.h"
 #include "executor/states.h"
 #include "executor/optimize.h"
 #include "graph/declared.h"
@@ -50,8 +50,7 @@ heddle_status heddle__stages_explain(heddle_model *m, heddle_explain_format form
 /* ---- the stages as the work of a drive */
 
 static uint32_t say_stages(const void *self, char *what, size_t size) {
-  (void)self;
-  snprintf(what, size, "it is in stages");
+  ctl_late(self, what, size);
   return HEDDLE__NONE;
 }
 
@@ -70,13 +69,14 @@ static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error 
   if (s == HEDDLE_OK) s = heddle__states_settle(ex, err);
   if (s != HEDDLE_OK) return s;
   s = ctl_check(ex->staged, &unset, err);
-  if (s != HEDDLE_OK) return s;
-  if (unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, unset, err);
+  if (s == HEDDLE_OK && unset != HEDDLE__NONE) s = heddle__executor_say_unset(ex, unset, err);
+  if (s != HEDDLE_OK) return heddle__spread_fail(ex->model->spread, s, err); /* other ranks may have begun the run */
   ex->tracing = false; /* the stages' executors have spans of their own */
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
   ctl_reset(ex->staged);
   ctl_time(ex->staged, timed);
-  heddle__drive_begin(&ex->drive, &staged_work, ex->staged, true, NULL);
+  /* Over ranks, who waits drives, so that it can say which rank a late run waits for. */
+  heddle__drive_begin(&ex->drive, &staged_work, ex->staged, !heddle__spread_cuts(ex->model->spread), NULL);
   return HEDDLE_OK;
 }
 
@@ -84,10 +84,11 @@ static heddle_status take_outputs(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) { /* all of them before the first is written */
     const heddle_tensor *t = ctl_result(ex->staged, i);
+    if (t == NULL) continue; /* rank 0 has it */
     if (ex->results[i].lent != NULL) s = heddle__executor_check_lent(ex, i, t->dtype, t->ndim, t->shape, err);
   }
   for (uint32_t i = 0; s == HEDDLE_OK && i < ex->n_results; i++) {
-    if (ex->results[i].lent == NULL) continue;
+    if (ex->results[i].lent == NULL || ctl_result(ex->staged, i) == NULL) continue;
     s = heddle_tensor_copy(ex->results[i].lent, ctl_result(ex->staged, i), err);
     if (s != HEDDLE_OK) heddle__prefix(err, s, "output '%s': ", ex->results[i].name);
   }

@@ -157,7 +157,9 @@ static int plan(const options *o) {
   int status = session_model(&s, "plan", o);
   if (status == DONE && heddle_model_explain(s.model, format, s.names, s.values, s.n_values, &text, &err) != HEDDLE_OK)
     status = session_plan_failed(&s, &err);
-  if (status == DONE && o->svg != NULL) status = picture(text, o->svg);
+  if (status == DONE && !s.is_root)
+    ; /* rank 0 prints it */
+  else if (status == DONE && o->svg != NULL) status = picture(text, o->svg);
   else if (status == DONE && (o->json || o->all)) put_text(text, strlen(text));
   else if (status == DONE) print_cut(text);
   heddle_free(text);

@@ -12,6 +12,7 @@
 #include "library.h"
 #include "made_up.h"
 #include "model_file.h"
+#include "ranks.h"
 #include "text.h"
 
 enum {
@@ -54,8 +55,11 @@ int session_context(session *s, const char *command, const options *o) {
     settings[n++] = (heddle_setting){"threads", threads};
   }
   if (o->retry) settings[n++] = (heddle_setting){"probe.retry", "1"};
-  if (status == DONE && heddle_context_create(settings, n, NULL, NULL, &s->ctx, &err) != HEDDLE_OK)
+  if (status == DONE && ranks_context(o->devices, settings, n, &s->ctx, &err) != HEDDLE_OK)
     status = fail(command, &err);
+  uint32_t rank = 0;
+  heddle_context_rank(s->ctx, &rank, NULL);
+  s->is_root = rank == 0;
   for (size_t i = 0; i < n_owned; i++) free((char *)settings[i].key);
   free(settings);
   return status;

@@ -10,6 +10,7 @@ typedef struct session {
   const char *command; /* for messages */
   const options *o;
   heddle_context *ctx;
+  bool is_root;           /* outputs arrive here: the only process, or rank 0 */
   heddle_module *library; /* of --lib, or NULL */
   heddle_model *model;
   heddle_executor *ex;

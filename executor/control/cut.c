@@ -1,6 +1,7 @@
 /* executor/control/cut.c: cuts a graph into stages: a node that runs graphs is a stage of its own, and what can run between two
  * such nodes is one; what waits for a value that decides a shape is in a later one. Stages run in the order of their
  * levels; a node's level is the least that its inputs allow. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "executor/control/stages.h"
@@ -17,10 +18,12 @@ typedef struct cutter {
   unsigned char *cuts; /* per node: HEDDLE__CUT_* */
   heddle__entry *from; /* scratch: entries that a stage takes or gives */
   heddle__entry *to;
-  uint32_t *seen;  /* scratch, per entry: the last stage, from 1, that takes it */
-  uint32_t *place; /* scratch of ctl_part_make */
-  uint32_t *order; /* nodes, stage by stage */
-  uint32_t *first; /* per stage: where its nodes begin in order; and their end */
+  uint32_t *seen;          /* scratch, per entry: the last stage, from 1, that takes it */
+  uint32_t *place;         /* scratch of ctl_part_make */
+  uint32_t *order;         /* nodes, stage by stage */
+  uint32_t *first;         /* per stage: where its nodes begin in order; and their end */
+  uint32_t *rank_of;       /* per node, over ranks; NULL */
+  uint32_t *rank_of_stage; /* per stage, likewise */
 } cutter;
 
 static bool is_control(const cutter *c, uint32_t node) {
@@ -53,6 +56,7 @@ static uint32_t set_levels(cutter *c) {
       uint32_t least = c->level[from];
       if (is_control(c, i)) least += least % 2 == 0 ? 1 : 2;
       else if (least % 2 == 1) least++;
+      else if (c->rank_of != NULL && c->rank_of[from] != c->rank_of[i]) least += 2;
       else if ((c->cuts[from] & HEDDLE__CUT_AFTER) != 0 || (c->cuts[i] & HEDDLE__CUT_BEFORE) != 0) least += 2;
       if (level < least) level = least;
     }
@@ -62,10 +66,52 @@ static uint32_t set_levels(cutter *c) {
   return highest;
 }
 
+#if HEDDLE_HAS_RANKS
+
+static int by_number(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* Over ranks: all nodes of a level and a rank are one stage. */
+static heddle_status number_ranks(cutter *c, heddle_error *err) {
+  const heddle_graph *g = c->g;
+  heddle__stages *s = c->s;
+  uint64_t *keys = heddle__alloc(g->n_nodes, sizeof *keys);
+  uint32_t n = 0, distinct = 0;
+  if (keys == NULL) return heddle__no_memory(err, "stages");
+  (void)set_levels(c);
+  for (uint32_t i = 0; i < g->n_nodes; i++)
+    if (c->needed[i] && !is_null(c, i)) keys[n++] = (uint64_t)c->level[i] << 32 | c->rank_of[i];
+  if (n > 0) qsort(keys, n, sizeof *keys, by_number);
+  for (uint32_t i = 0; i < n; i++)
+    if (i == 0 || keys[i] != keys[i - 1]) keys[distinct++] = keys[i];
+  s->n_list = distinct;
+  s->list = heddle__alloc(distinct, sizeof *s->list);
+  c->rank_of_stage = heddle__alloc(distinct, sizeof *c->rank_of_stage);
+  const bool done = s->list != NULL && c->rank_of_stage != NULL;
+  for (uint32_t i = 0; done && i < distinct; i++) {
+    c->rank_of_stage[i] = (uint32_t)keys[i];
+    s->list[i].elsewhere = c->rank_of_stage[i] != heddle__spread_rank(c->m->spread);
+  }
+  for (uint32_t i = 0; done && i < g->n_nodes; i++) {
+    s->stage_of[i] = HEDDLE__NONE;
+    if (!c->needed[i] || is_null(c, i)) continue;
+    const uint64_t key = (uint64_t)c->level[i] << 32 | c->rank_of[i];
+    s->stage_of[i] = (uint32_t)((uint64_t *)bsearch(&key, keys, distinct, sizeof key, by_number) - keys);
+  }
+  heddle__free(keys);
+  return done ? HEDDLE_OK : heddle__no_memory(err, "stages");
+}
+#endif
+
 /* The order of stages: all plain nodes of a level are one, each control node is one. */
 static heddle_status number_stages(cutter *c, heddle_error *err) {
   const heddle_graph *g = c->g;
   heddle__stages *s = c->s;
+#if HEDDLE_HAS_RANKS
+  if (c->rank_of != NULL) return number_ranks(c, err);
+#endif
   const uint32_t levels = set_levels(c) + 1;
   uint32_t *count = heddle__alloc((size_t)levels + 1, sizeof *count); /* stages before a level */
   if (count == NULL) return heddle__no_memory(err, "stages");
@@ -178,7 +224,13 @@ static heddle_status make_plain(cutter *c, uint32_t at, heddle_error *err) {
       if (c->s->slot_of[n->first_entry + k] != HEDDLE__NONE) c->to[part.n_to++] = (heddle__entry){part.nodes[i], k};
   }
   heddle_status s = keep_ends(c, stage, c->from, part.n_from, c->to, part.n_to, err);
+  if (stage->elsewhere) return s;
   if (s == HEDDLE_OK) s = ctl_part_make(&part, &made, err);
+#if HEDDLE_HAS_RANKS
+  for (uint32_t i = 0; s == HEDDLE_OK && c->rank_of != NULL && i < part.n_nodes; i++) /* as this rank calls devices */
+    made->nodes[c->place[g->n_entries + part.nodes[i]]].device =
+        (char *)(uintptr_t)heddle__spread_device(c->m->spread, part.nodes[i]);
+#endif
   if (s == HEDDLE_OK) s = ctl_model(c->m, made, 0, c->from, part.n_from, c->optimize, &stage->models[0], err);
   heddle_graph_release(made);
   return s;
@@ -250,13 +302,22 @@ heddle_status ctl_make(heddle_model *m, const char *optimize, heddle__stages **o
     mark_needed(&c);
     status = heddle__graph_cuts(g, m->constants, c.cuts, &any, err);
   }
-  if (status == HEDDLE_OK) {
-    status = number_stages(&c, err);
+#if HEDDLE_HAS_RANKS
+  if (status == HEDDLE_OK && heddle__spread_cuts(m->spread)) {
+    c.rank_of = heddle__alloc(g->n_nodes, sizeof *c.rank_of);
+    status = c.rank_of != NULL ? heddle__spread_place(m, c.rank_of, err) : heddle__no_memory(err, "stages");
   }
+#endif
+  if (status == HEDDLE_OK) status = number_stages(&c, err);
   if (status == HEDDLE_OK) status = number_slots(&c, err);
   if (status == HEDDLE_OK) status = sort_nodes(&c, err);
   for (uint32_t i = 0; i < s->n_list && status == HEDDLE_OK; i++)
     status = s->list[i].node != NULL ? make_control(&c, &s->list[i], err) : make_plain(&c, i, err);
+#if HEDDLE_HAS_RANKS
+  if (status == HEDDLE_OK && c.rank_of != NULL) status = heddle__spread_script(m, s, c.rank_of_stage, err);
+#endif
+  heddle__free(c.rank_of);
+  heddle__free(c.rank_of_stage);
   heddle__free(c.level);
   heddle__free(c.needed);
   heddle__free(c.cuts);

@@ -195,24 +195,26 @@ heddle_status ctl_model(const heddle_model *m, const heddle_graph *graph, uint32
   heddle_params *params = NULL;
   *out = NULL;
   char *devices = list_devices(m);
-  const char **rules = heddle__alloc(m->n_rules, sizeof *rules);
+  const char **rules = heddle__alloc((size_t)m->n_rules + 1, sizeof *rules);
   heddle_status s = devices != NULL && rules != NULL ? HEDDLE_OK : heddle__no_memory(err, "a stage");
-  for (uint32_t i = 0; i < m->n_rules && s == HEDDLE_OK; i++) rules[i] = m->rules[i].text;
+  if (s == HEDDLE_OK) rules[0] = "off"; /* those of the setting are among the model's */
+  for (uint32_t i = 0; i < m->n_rules && s == HEDDLE_OK; i++) rules[i + 1] = m->rules[i].text;
   if (s == HEDDLE_OK) s = share_all(m, graph, own, from, n_from, &params, err);
-  const heddle_model_options options = {.struct_size = sizeof options,
-                                        .devices = devices,
-                                        .place = rules,
-                                        .n_place = m->n_rules,
-                                        .flags = m->flags,
-                                        .max_streams = m->max_streams,
-                                        .max_programs = m->max_programs,
-                                        .in_flight = m->in_flight,
-                                        .library = m->library,
-                                        .upload_timeout_ns = m->upload_timeout_ns,
-                                        .optimize = optimize,
-                                        .memory = m->limits_text,
-                                        .on_failure = m->on_failure != NULL ? m->on_failure : "error"};
-  if (s == HEDDLE_OK) s = heddle_model_create(m->ctx, graph, params, &options, out, err);
+  const heddle_model_options options = {
+      .struct_size = sizeof options,
+      .devices = devices,
+      .place = rules,
+      .n_place = (size_t)m->n_rules + 1,
+      .flags = heddle__spread_cuts(m->spread) ? m->flags & ~HEDDLE_MODEL_IGNORE_ANNOTATIONS : m->flags,
+      .max_streams = m->max_streams,
+      .max_programs = m->max_programs,
+      .in_flight = m->in_flight,
+      .library = m->library,
+      .upload_timeout_ns = m->upload_timeout_ns,
+      .optimize = optimize,
+      .memory = m->limits_text,
+      .on_failure = m->on_failure != NULL ? m->on_failure : "error"};
+  if (s == HEDDLE_OK) s = heddle__model_make(m->ctx, graph, params, &options, true, out, err);
   heddle_params_release(params);
   heddle__free((void *)(uintptr_t)rules);
   heddle__free(devices);

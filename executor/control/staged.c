@@ -1,5 +1,6 @@
 /* executor/control/staged.c: a run of a model in stages: one stage after another, which may be left and gone on with at any time,
  * as a run of one program may. Where shapes are those of the run before, nothing is allocated. */
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/declared.h"
@@ -83,13 +84,14 @@ heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err) {
   s = check_symbols(st, err);
   for (uint32_t i = 0; i < all->n_list && s == HEDDLE_OK; i++) {
     const ctl_stage *stage = &all->list[i];
-    for (uint32_t k = 0; k < stage->n_inputs && s == HEDDLE_OK; k++) {
+    for (uint32_t k = 0; !stage->elsewhere && k < stage->n_inputs && s == HEDDLE_OK; k++) {
       uint32_t slot = stage->inputs[k];
       if (slot < ex->n_args && st->values[slot] == NULL && !is_settled(st, slot)) *arg = slot;
       if (stage->node != NULL) s = take_constant(st, slot, err);
     }
   }
-  for (uint32_t i = 0; i < all->n_results && s == HEDDLE_OK; i++) {
+  const bool gives = st->lane == NULL || heddle__spread_rank(all->model->spread) == 0;
+  for (uint32_t i = 0; gives && i < all->n_results && s == HEDDLE_OK; i++) {
     uint32_t slot = all->results[i];
     if (slot < ex->n_args && st->values[slot] == NULL && !is_settled(st, slot)) *arg = slot;
     s = take_constant(st, slot, err);
@@ -102,6 +104,9 @@ heddle_status ctl_check(heddle__staged *st, uint32_t *arg, heddle_error *err) {
 void ctl_end(heddle__staged *st) {
   if (st == NULL) return;
   const heddle__stages *all = st->stages;
+#if HEDDLE_HAS_RANKS
+  heddle__spread_end(st->lane); /* before the memory of its messages */
+#endif
   for (uint32_t i = 0; st->runs != NULL && i < all->n_list; i++) {
     ctl_run *run = &st->runs[i];
     const heddle__control *c = &all->list[i].shape;
@@ -131,6 +136,7 @@ static heddle_status make_runs(heddle__staged *st, heddle_error *err) {
   for (uint32_t i = 0; i < st->stages->n_list && s == HEDDLE_OK; i++) {
     const ctl_stage *stage = &st->stages->list[i];
     ctl_run *run = &st->runs[i];
+    if (stage->elsewhere) continue;
     if (stage->kind == CTL_PLAIN) s = ctl_unit_make(stage->models[0], &run->units[0], err);
     if (stage->kind == CTL_PLAIN || stage->kind == CTL_IF) continue;
     run->states = heddle__alloc(stage->shape.n_states, sizeof *run->states);
@@ -155,6 +161,11 @@ heddle_status ctl_start(const heddle__stages *all, heddle_executor *ex, heddle__
   heddle_status s = st->runs != NULL && st->values != NULL && st->copies != NULL && st->out != NULL
                         ? make_runs(st, err)
                         : heddle__no_memory(err, "an executor in stages");
+#if HEDDLE_HAS_RANKS
+  const heddle__spread *spread = all->model->spread;
+  if (s != HEDDLE_OK) (void)heddle__spread_fail(spread, s, err); /* or other ranks would wait */
+  else if (heddle__spread_cuts(spread)) s = heddle__spread_start(spread, st, &st->lane, err);
+#endif
   if (s == HEDDLE_OK) *out = st;
   else ctl_end(st);
   return s;
@@ -227,6 +238,7 @@ static heddle_status settle_results(heddle__staged *st, heddle_error *err) {
   for (uint32_t i = 0; i < all->n_results; i++) {
     heddle_tensor *t = st->values[all->results[i]];
     bool is_input = false;
+    if (t == NULL || (st->lane != NULL && heddle__spread_rank(all->model->spread) != 0)) continue; /* rank 0 has it */
     for (uint32_t k = 0; k < st->owner->n_args && !is_input; k++) is_input = st->values[k] == t;
     st->out[i] = t;
     if (!is_input) continue;
@@ -246,29 +258,59 @@ static heddle_status settle_results(heddle__staged *st, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+heddle__run_end ctl_stage_drive(heddle__staged *st, uint32_t at, const heddle__helm *helm, heddle_status *status,
+                                heddle_error *err) {
+  const ctl_stage *stage = &st->stages->list[at];
+  ctl_run *run = &st->runs[at];
+  heddle__run_end end = drive_stage(st, stage, run, helm, status, err);
+  if (end == HEDDLE__RUN_FAILED) {
+    bool loops = stage->kind == CTL_LOOP || stage->kind == CTL_SCAN;
+    *status = ctl_say(st, stage, loops && st->begun ? run->at : -1, *status, err);
+  }
+  if (end == HEDDLE__RUN_DONE) st->begun = false;
+  return end;
+}
+
 heddle__run_end ctl_drive(void *self, const heddle__helm *helm, heddle_status *status, heddle_error *err) {
   heddle__staged *st = self;
   *status = HEDDLE_OK;
-  while (st->at < st->stages->n_list) {
-    const ctl_stage *stage = &st->stages->list[st->at];
-    ctl_run *run = &st->runs[st->at];
-    heddle__run_end end = drive_stage(st, stage, run, helm, status, err);
-    if (end == HEDDLE__RUN_FAILED) {
-      bool loops = stage->kind == CTL_LOOP || stage->kind == CTL_SCAN;
-      *status = ctl_say(st, stage, loops && st->begun ? run->at : -1, *status, err);
-    }
+  if (st->lane != NULL) {
+#if HEDDLE_HAS_RANKS
+    heddle__run_end end = heddle__spread_drive(st, helm, status, err);
     if (end != HEDDLE__RUN_DONE) return end;
-    st->begun = false;
-    st->at++;
+#endif
+  } else {
+    while (st->at < st->stages->n_list) {
+      heddle__run_end end = ctl_stage_drive(st, st->at, helm, status, err);
+      if (end != HEDDLE__RUN_DONE) return end;
+      st->at++;
+    }
   }
   *status = settle_results(st, err);
   return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
+}
+
+void ctl_late(const void *self, char *what, size_t size) {
+  const heddle__staged *st = self;
+  snprintf(what, size, "it is in stages");
+#if HEDDLE_HAS_RANKS
+  if (st->lane != NULL) heddle__spread_say(st, what, size);
+#else
+  (void)st;
+#endif
 }
 
 bool ctl_drain(void *self, heddle__waker *waker, char *what, size_t size) {
   heddle__staged *st = self;
   (void)what; /* an inner executor whose work hangs reports it itself, when it is used again */
   (void)size, (void)waker;
+  if (st->lane != NULL) { /* a run that was cancelled: the other ranks have begun it too */
+    char late[320];
+    heddle_error why = {0};
+    ctl_late(st, late, sizeof late);
+    (void)heddle__fail(&why, HEDDLE_ECANCELED, "the run was cancelled (%s)", late);
+    (void)heddle__spread_fail(st->stages->model->spread, HEDDLE_ECANCELED, &why);
+  }
   if (st->pending == NULL) return true;
   heddle__drive_cancel(&st->pending->drive);
   (void)heddle__drive_wait(&st->pending->drive, HEDDLE_FOREVER, NULL);

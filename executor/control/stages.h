@@ -5,6 +5,7 @@
 #define HEDDLE_EXECUTOR_CONTROL_STAGES_H
 
 #include "executor/control.h"
+#include "executor/ranks/spread.h"
 
 /* ---- of a model */
 
@@ -19,6 +20,7 @@ typedef struct ctl_stage {
   uint32_t *outputs; /* slots, or HEDDLE__NONE: not wanted. Of the model's outputs, or of the node's */
   heddle__entry *entries; /* of the graph: what each of outputs is there */
   uint32_t n_inputs, n_outputs;
+  bool elsewhere; /* another rank runs it: it has no model */
 } ctl_stage;
 
 struct heddle__stages {
@@ -83,13 +85,14 @@ typedef struct ctl_run {
 struct heddle__staged {
   const heddle__stages *stages;
   heddle_executor *owner;
-  heddle_tensor **values;   /* per slot, a reference each; NULL: not known yet */
-  heddle_tensor **copies;   /* per result: where it is an input's memory, which may change before the next run */
-  heddle_tensor **out;      /* per result: borrowed of values or copies; NULL before the first run */
-  ctl_run *runs;            /* per stage */
-  uint32_t at;              /* the stage in hand */
-  bool begun;               /* it was prepared */
-  heddle_executor *pending; /* an inner run that has not ended */
+  heddle_tensor **values;    /* per slot, a reference each; NULL: not known yet */
+  heddle_tensor **copies;    /* per result: where it is an input's memory, which may change before the next run */
+  heddle_tensor **out;       /* per result: borrowed of values or copies; NULL before the first run */
+  ctl_run *runs;             /* per stage */
+  uint32_t at;               /* the stage in hand */
+  bool begun;                /* it was prepared */
+  heddle__spread_lane *lane; /* over ranks; then at is of the rank's acts. NULL: all stages run here */
+  heddle_executor *pending;  /* an inner run that has not ended */
   /* timed.c: the steps of the last timed run, and the names in them. */
   bool timed;
   heddle_profile_entry *entries;
@@ -100,6 +103,10 @@ struct heddle__staged {
 /* timed.c: after a timed run of an inner executor. */
 heddle_status ctl_note_times(heddle__staged *st, heddle_executor *ex, heddle_error *err);
 void ctl_timed_free(heddle__staged *st);
+
+/* staged.c: goes on with one stage. */
+heddle__run_end ctl_stage_drive(heddle__staged *st, uint32_t at, const heddle__helm *helm, heddle_status *status,
+                                heddle_error *err);
 
 /* Replaces what *place refers to; takes no reference over. */
 void ctl_put(heddle_tensor **place, heddle_tensor *t);

@@ -60,7 +60,12 @@ heddle_status ctl_explain(const heddle__stages *all, heddle__staged *st, heddle_
   static const char *const branches[2] = {"then_branch", "else_branch"};
   const bool json = format == HEDDLE_EXPLAIN_JSON;
   teller t = {.status = HEDDLE_OK, .format = format, .err = err};
-  heddle__say_text(&t.sheet, json ? "{\"stages\": [" : "");
+  heddle__say_text(&t.sheet, json ? "{" : "");
+#if HEDDLE_HAS_RANKS
+  if (heddle__spread_cuts(all->model->spread) && format != HEDDLE_EXPLAIN_DOT)
+    heddle__spread_explain(all->model, json, &t.sheet);
+#endif
+  heddle__say_text(&t.sheet, json ? "\"stages\": [" : "");
   for (uint32_t i = 0; i < all->n_list && t.status == HEDDLE_OK; i++) {
     const ctl_stage *stage = &all->list[i];
     for (uint32_t k = 0; k < 2 && t.status == HEDDLE_OK; k++) {
@@ -103,6 +108,11 @@ heddle_status ctl_value(heddle__staged *st, const heddle__keep *target, heddle_t
   const heddle_graph *g = all->model->graph;
   const heddle__node *n = &g->nodes[target->node];
   uint32_t slot = all->slot_of[n->first_entry + target->index], stage = all->stage_of[target->node];
+  if (stage != HEDDLE__NONE && all->list[stage].elsewhere)
+    return heddle__at_node(heddle__fail(err, HEDDLE_EUNSUPPORTED,
+                                        "%s: another rank runs node '%s': keep the node when the model is made",
+                                        g->source, n->name),
+                           err, target->node, n->name);
   if (slot != HEDDLE__NONE && st->values[slot] != NULL) return copy_of(st->values[slot], out, err);
   if (stage == HEDDLE__NONE || all->list[stage].node != NULL)
     return heddle__at_node(

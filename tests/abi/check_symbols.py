@@ -24,6 +24,7 @@ LIBRARIES = {
             re.compile("heddle_(function|object|module|tvm)_(?!_)|TVM(?!FFI)|TVMFFIErrorSetRaisedFromCStrParts$|"
                        "__gnu_(h2f|f2h)_ieee$"),
             "are neither of heddle/function.h nor of TVM's C API"),
+    "mpi": ("libheddle_mpi.so", re.compile("heddle_context_create_mpi$"), "are not of heddle/mpi.h"),
     "rpc": ("libheddle_rpc.so", re.compile("heddle_rpc_(?!_)"), "are not of heddle/rpc.h"),
 }
 

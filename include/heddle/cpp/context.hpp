@@ -10,6 +10,7 @@
 
 #include "heddle/cpp/error.hpp"
 #include "heddle/executor.h" // trace
+#include "heddle/ranks.h"
 #include "heddle/text.h"
 
 namespace heddle {
@@ -74,17 +75,38 @@ public:
   // Creates a context; settings take precedence over every other source. An empty log: as log NULL in
   // heddle_context_create.
   static Result<Context> try_create(const Settings &settings = {}, Log log = nullptr) {
+    return try_create_on(heddle_context_create, settings, std::move(log));
+  }
+
+  // The same by another function that creates contexts, such as heddle_context_create_mpi with its first argument bound.
+  template <class Create>
+  static Result<Context> try_create_on(Create create, const Settings &settings = {}, Log log = nullptr) {
     std::vector<heddle_setting> list;
     for (const auto &one : settings) list.push_back({one.first.c_str(), one.second.c_str()});
     std::shared_ptr<Log> kept = log ? std::make_shared<Log>(std::move(log)) : nullptr;
     heddle_context *out = nullptr;
     Status s = detail::status_of([&](heddle_error *err) {
-      return heddle_context_create(list.data(), list.size(), kept ? write_log : nullptr, kept.get(), &out, err);
+      return create(list.data(), list.size(), kept ? write_log : nullptr, kept.get(), &out, err);
     });
     if (!s) return s.error();
     Context made = adopt(out);
     made.log_ = std::move(kept);
     return made;
+  }
+
+  // A context of one rank of several (heddle/ranks.h). All ranks call this.
+  static Result<Context> try_create_ranks(const heddle_comm &comm, const Settings &settings = {}, Log log = nullptr) {
+    return try_create_on(
+        [&comm](const heddle_setting *list, std::size_t n, heddle_log_fn fn, void *user, heddle_context **out,
+                heddle_error *err) { return heddle_context_create_ranks(&comm, list, n, fn, user, out, err); },
+        settings, std::move(log));
+  }
+
+  // The number of this rank, and how many there are: 0 and 1 without ranks.
+  std::pair<std::uint32_t, std::uint32_t> rank() const noexcept {
+    std::pair<std::uint32_t, std::uint32_t> out{0, 1};
+    if (raw_ != nullptr) heddle_context_rank(raw_, &out.first, &out.second);
+    return out;
   }
 
   // The context of the process, without settings from a call. TVM's C API and other languages use it too.

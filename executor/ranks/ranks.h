@@ -1,0 +1,67 @@
+/* executor/ranks/ranks.h: the ranks of a context: their communicator, what they agree on, and the failure that ends the
+ * work of all. What a model does with them is in spread.h. */
+#ifndef HEDDLE_EXECUTOR_RANKS_RANKS_H
+#define HEDDLE_EXECUTOR_RANKS_RANKS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/context.h"
+#include "executor/run.h"
+#include "heddle/ranks.h"
+
+enum { HEDDLE__RANK_TAGS = 4 }; /* tags of ranks_agree; messages of runs have those behind them */
+
+typedef struct heddle__ranks {
+  heddle__beside beside; /* first: the context frees it */
+  heddle_context *ctx;   /* borrowed */
+  heddle_comm comm;
+  uint64_t silence_ns, wait_ns;
+  atomic_int broken; /* a status: a rank has failed, and nothing goes on; why has the words */
+  bool has_lock, has_thread;
+  pthread_t thread;     /* sends signs of life, and receives notes while no thread waits */
+  pthread_cond_t wake;  /* of thread */
+  pthread_mutex_t lock; /* guards comm's calls and what follows; comm is called with it held */
+  heddle_error why;
+  bool quit, lost;            /* lost: a rank is silent */
+  bool *left;                 /* per rank: it has released its context */
+  uint32_t waiting, waits_on; /* threads that wait for a rank, and the last one that they wait for */
+  uint32_t blamed;            /* whom that one waits for in turn, as far as it is known; else itself */
+  uint64_t heard_ns;          /* of the rank before this one */
+  uint64_t next_tag;
+} heddle__ranks;
+
+/* NULL: the context is not of a rank. */
+heddle__ranks *heddle__context_ranks(heddle_context *ctx);
+
+/* ---- group.c. Any thread */
+
+/* The error that ended the work of all, if one has. */
+heddle_status heddle__ranks_check(heddle__ranks *r, heddle_error *err);
+
+/* Ends the work of all ranks with this rank's failure, unless it has ended; gives s. err has the words, or is NULL. */
+heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle_error *err);
+
+/* Waits for the end of a request with a rank. what names the value, or the occasion, in errors. helm may be NULL. RUN_FAILED has ended the work
+ * of all ranks. */
+heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, const char *what,
+                                   const heddle__helm *helm, heddle_status *status, heddle_error *err);
+
+/* " (which waits for rank 2)" of a rank that this one waits for; "" where it waits for none. */
+void heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size);
+
+heddle_status heddle__ranks_send_init(heddle__ranks *r, const void *data, uint64_t bytes, uint32_t to, uint64_t tag,
+                                      void **out, heddle_error *err);
+heddle_status heddle__ranks_recv_init(heddle__ranks *r, void *data, uint64_t bytes, uint32_t from, uint64_t tag,
+                                      void **out, heddle_error *err);
+heddle_status heddle__ranks_start(heddle__ranks *r, void *request, heddle_error *err);
+void heddle__ranks_free(heddle__ranks *r, void *request); /* takes NULL */
+
+/* n tags in a row that no one else has. */
+heddle_status heddle__ranks_tags(heddle__ranks *r, uint64_t n, uint64_t *first, heddle_error *err);
+
+/* ---- agree.c: gives each rank the texts of all, (*out)[rank], in one block that is freed with heddle__free. All ranks call
+ * it, in the same order. what names the occasion, and is compared: ranks that are at different ones fail. Blocks. */
+heddle_status heddle__ranks_agree(heddle__ranks *r, const char *what, const char *text, char ***out, heddle_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+"""One graph over the ranks of MPI: the results of one process, runs in flight, plans that an oracle checks, and bad input, which
+every rank reports.
+timeout: 300
+"""
+import copy
+import json
+import random
+
+import numpy
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import message_oracle
+from mpi_case import layers, mpirun, need
+from tool_case import good, heddle
+
+pytestmark = need()
+FOUR = ["--place", "*0=0/cpu", "--place", "*1=1/cpu", "--place", "*2=2/sim:0", "--place", "*3=3/cpu", "--place", "last=1/cpu"]
+LIST = "0/cpu,1/cpu,2/sim:0,3/cpu"
+
+
+def output(folder):
+    return numpy.load(folder / "output_0.npy")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return layers(tmp_path_factory.mktemp("mpi") / "m.onnx")
+
+
+@pytest.fixture(scope="module")
+def expected(model, tmp_path_factory):
+    """Of one process with the same devices."""
+    folder = tmp_path_factory.mktemp("one")
+    rules = [word.replace("0/", "").replace("1/", "").replace("2/", "").replace("3/", "") for word in FOUR]
+    good("run", model, "--random", "--device", "cpu,sim:0", *rules, "--output-dir", folder)
+    return output(folder)
+
+
+def test_four_ranks_compute_what_one_process_does(model, expected, tmp_path):
+    r = mpirun(4, "run", model, "--random", "--device", LIST, *FOUR, "--in-flight", 3, "--output-dir", tmp_path)
+    assert r.status == 0 and not r.errors, r
+    assert r.out.count("output 0") == 1 and "3 runs in flight gave the same bits" in r.out, r
+    assert (output(tmp_path) == expected).all()
+
+
+def test_a_communicator_of_one(model, expected, tmp_path):
+    rules = [w.replace("1/", "0/").replace("2/", "0/").replace("3/", "0/") for w in FOUR]
+    r = mpirun(1, "run", model, "--random", "--device", "0/cpu,0/sim:0", *rules, "--output-dir", tmp_path)
+    assert r.status == 0 and not r.errors, r
+    assert (output(tmp_path) == expected).all()
+
+
+def test_the_oracle_agrees_with_the_proof(model):
+    r = mpirun(4, "plan", model, "--device", LIST, *FOUR, "--in-flight", 2, "--json")
+    assert r.status == 0, r
+    ranks = json.loads(r.out)["ranks"]
+    assert ranks["count"] == 4 and {s["rank"] for s in ranks["stages"]} == {0, 1, 2, 3}
+    message_oracle.check(ranks)
+    rng, caught = random.Random(1), 0
+    for _ in range(60):  # mutants: a message dropped, or re-tagged
+        mutant = copy.deepcopy(ranks)
+        acts = rng.choice([acts for acts in mutant["acts"] if any(a["act"] != "stage" for a in acts)])
+        act = rng.choice([a for a in acts if a["act"] != "stage"])
+        if rng.random() < 0.5:
+            acts.remove(act)
+        else:
+            act["tag"] += 1
+        with pytest.raises(message_oracle.Wrong):
+            message_oracle.check(mutant, 3)
+        caught += 1
+    assert caught == 60
+
+
+def test_the_plan_names_ranks_and_links(model):
+    r = mpirun(2, "plan", model, "--device", "*/cpu", "--place", "auto", "--all")
+    assert r.status == 0, r
+    assert "ranks     2, this is rank 0" in r.out and "rank 0 -> rank 1" in r.out and "rank 1  1 stage on cpu:0" in r.out, r
+
+
+def all_say(r, n, words):
+    """n ranks end with these words; what ranks write at the same time may be mixed, a whole message is not."""
+    assert r.status != 0 and r.err.count(words) == n, r
+
+
+def test_ranks_that_differ(model, tmp_path):
+    changed = onnx.load(str(model))
+    w = numpy_helper.to_array(changed.graph.initializer[0]).copy()
+    w[0, 0] += 1
+    changed.graph.initializer[0].CopyFrom(numpy_helper.from_array(w, "w0"))
+    onnx.save(changed, str(tmp_path / "weights.onnx"))
+    layers(tmp_path / "larger.onnx", n=5)
+    run = ["--random", "--device", "*/cpu"]
+    r = mpirun(2, "run", model, *run, ":", "run", tmp_path / "weights.onnx", *run)
+    all_say(r, 2, "rank 1 differs from rank 0 in its model's parameters")
+    r = mpirun(2, "run", model, *run, ":", "run", tmp_path / "larger.onnx", *run)
+    all_say(r, 2, "rank 1 differs from rank 0 in its model's graph")
+    r = mpirun(2, "run", model, *run, ":", "run", model, "--random", "--device", "0/cpu,1/cpu")
+    all_say(r, 2, "rank 1 differs from rank 0 in its list of devices")
+    r = mpirun(2, "run", model, *run, ":", "run", tmp_path / "nothing.onnx", *run)
+    all_say(r, 1, "rank 1 has left")
+    all_say(r, 1, "nothing.onnx: No such file")
+
+
+def test_devices_and_rules_that_are_not_there(model):
+    all_say(mpirun(2, "run", model, "--random", "--device", "0/cpu,1/sim:77"), 2, "rank 1: no device 'sim:77'")
+    all_say(mpirun(2, "run", model, "--random", "--device", "0/cpu,4/cpu"), 2, "no such rank; there are 2")
+    all_say(mpirun(2, "run", model, "--random", "--device", "*/cpu", "--place", "last=3/cpu"), 2, "'last=3/cpu'")
+    r = heddle("run", model, "--random", "--device", "0/cpu,1/cpu")  # without mpirun there is one rank
+    assert r.status == 1 and "there is no such rank; there is 1" in r.err, r
+
+
+def test_a_device_that_fails_on_one_rank(model):
+    r = mpirun(4, "run", model, "--random", "--device", LIST, *FOUR, "--set", "sim.fail=run:1", "--set", "sim.capture=0")
+    all_say(r, 4, "node 'mat2' on sim:0")
+    all_say(r, 3, "rank 2: ")
+
+
+def test_a_rank_that_hangs_is_named_within_the_time_limit(model):
+    r = mpirun(4, "run", model, "--random", "--device", LIST, *FOUR, "--set", "sim.hang=3", "--timeout", 2, timeout=30)
+    assert r.status != 0 and r.err.count("it waits for rank ") >= 1, r
+    said = [line for line in r.err.splitlines() if "waits for rank" in line or "rank 2 runs stage 3" in line]
+    assert all("rank 2" in line for line in said), r  # whoever is first, waits for it or knows who does
