@@ -105,6 +105,7 @@ struct heddle_pdevice {
   pthread_mutex_t lock;       /* guards streams, what they have opened, and fault; a leaf, no driver is called with it
                                  held */
   pthread_mutex_t build_lock; /* guards programs and the making of service; the driver is called with it held */
+  bool declares_not;          /* under build_lock: programs are built with the driver's own declarations */
   struct heddle_pstream *streams;
   ocl_program *programs;
   heddle_error fault;
@@ -267,10 +268,10 @@ void ocl_graph_free(heddle_pgraph *graph);
 
 /* ---------------------------------------------------------------- programs (build.c, cache.c) */
 
-/* The program of a kernel text, with what comes behind it (NULL: nothing) and options, built on this device at its first
- * use and kept until it is closed. */
-heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
-                              cl_program *out, heddle_error *err);
+/* The program of one kernel of a text, with what comes behind the text (NULL: nothing) and options, built on this device at
+ * its first use and kept until it is closed. text and kernel are static. */
+heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
+                              const char *options, cl_program *out, heddle_error *err);
 void ocl_programs_release(heddle_pdevice *dev);
 
 /* Builds a program made from source or a binary; a failure has the log in err. what names it. */

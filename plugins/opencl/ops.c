@@ -121,7 +121,8 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     ocl_product product;
     op->by_blas[i] = ocl_blas_takes(dev, step, &product) && ocl_blas_warm(dev, &product);
     if (step->kind == K_STEP_KERNEL && (!op->by_blas[i] || product.beta != 0.0f))
-      s = ocl_program_get(dev, step->text, step->tail, step->options, &op->programs[i], err);
+      s = ocl_program_get(dev, step->text, op->by_blas[i] ? "spread" : step->name, step->tail, step->options,
+                          &op->programs[i], err);
   }
   if (s == HEDDLE_OK && op->k.plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {

@@ -19,7 +19,8 @@ static const heddle_plugin *under;
 static const heddle_host *the_host;
 
 static bool write_program(const k_step *step) {
-  const char *parts[] = {step->text, "\n", step->options, "\n", step->name, "\n", step->tail != NULL ? step->tail : ""};
+  const char *tail = step->tail != NULL ? step->tail : "";
+  const char *parts[] = {step->text, "\n-DK_", step->name, " ", step->options, "\n", step->name, "\n", tail};
   filecache_key key = filecache_key_start();
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) filecache_key_add(&key, parts[i], strlen(parts[i]));
   char name[CACHEFILE_NAME], why[CACHEFILE_WHY];

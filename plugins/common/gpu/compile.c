@@ -7,8 +7,8 @@
 
 struct gpu_program {
   gpu_program *next;
-  const char *text; /* static */
-  const char *tail; /* its own; empty: none */
+  const char *text, *kernel; /* static */
+  const char *tail;          /* its own; empty: none */
   char options[K_OPTIONS_BYTES];
   void *module;
 };
@@ -118,10 +118,10 @@ static char *write_defines(char *at, const char *options) {
 }
 
 /* A whole program, of host->alloc. */
-static heddle_status make_source(heddle_pdevice *dev, const char *name, const char *tail, const char *options,
-                                 char **out, heddle_error *err) {
+static heddle_status make_source(heddle_pdevice *dev, const char *name, const char *kernel, const char *tail,
+                                 const char *options, char **out, heddle_error *err) {
   const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
-  uint64_t bytes = strlen(tail) + 16 * strlen(options) + 16;
+  uint64_t bytes = strlen(tail) + 16 * strlen(options) + strlen(kernel) + 32;
   void *memory = NULL;
   for (int i = 0; i < 3; i++) {
     if (parts[i] == NULL)
@@ -131,7 +131,9 @@ static heddle_status make_source(heddle_pdevice *dev, const char *name, const ch
   }
   heddle_status s = gpu_new(dev->host, bytes, "a program's source", &memory, err);
   if (s != HEDDLE_OK) return s;
-  char *at = write_defines(memory, options);
+  char *at = memory;
+  at += sprintf(at, "#define K_%s 1\n", kernel);
+  at = write_defines(at, options);
   for (int i = 0; i < 3; i++) {
     memcpy(at, parts[i]->text, (size_t)parts[i]->bytes);
     at += parts[i]->bytes;
@@ -141,16 +143,16 @@ static heddle_status make_source(heddle_pdevice *dev, const char *name, const ch
   return HEDDLE_OK;
 }
 
-static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *tail, const char *options,
-                                void **module, heddle_error *err) {
+static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *kernel, const char *tail,
+                                const char *options, void **module, heddle_error *err) {
   const heddle_host *host = dev->host;
-  char what[K_OPTIONS_BYTES + 64];
+  char what[K_OPTIONS_BYTES + 128];
   char *source = NULL;
   bool cached = true;
   void *image = NULL;
   uint64_t bytes = 0;
-  snprintf(what, sizeof what, "build kernels '%s' with %s", name, options);
-  heddle_status s = make_source(dev, name, tail, options, &source, err);
+  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", kernel, name, options);
+  heddle_status s = make_source(dev, name, kernel, tail, options, &source, err);
   if (s != HEDDLE_OK) return s;
   s = make_image(dev, what, source, &cached, &image, &bytes, err);
   if (s == HEDDLE_OK) s = gpu_image_load(dev, what, image, module, err);
@@ -169,16 +171,16 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
 
 /* ---------------------------------------------------------------- kept programs */
 
-heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
-                              void **module, heddle_error *err) {
+heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
+                              const char *options, void **module, heddle_error *err) {
   const size_t tail_bytes = tail != NULL ? strlen(tail) + 1 : 1;
   heddle_status s = gpu_health(dev, err);
   void *memory = NULL;
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&dev->build_lock);
   for (gpu_program *p = dev->programs; p != NULL; p = p->next) {
-    if (strcmp(p->text, text) != 0 || strcmp(p->tail, tail != NULL ? tail : "") != 0 ||
-        strcmp(p->options, options) != 0)
+    if (strcmp(p->text, text) != 0 || strcmp(p->kernel, kernel) != 0 ||
+        strcmp(p->tail, tail != NULL ? tail : "") != 0 || strcmp(p->options, options) != 0)
       continue;
     *module = p->module;
     pthread_mutex_unlock(&dev->build_lock);
@@ -189,9 +191,10 @@ heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char 
     gpu_program *p = memory;
     if (tail != NULL) memcpy(p + 1, tail, tail_bytes);
     p->tail = (const char *)(p + 1);
-    s = build_text(dev, text, p->tail, options, &p->module, err);
+    s = build_text(dev, text, kernel, p->tail, options, &p->module, err);
     if (s == HEDDLE_OK) {
       p->text = text;
+      p->kernel = kernel;
       snprintf(p->options, sizeof p->options, "%s", options);
       p->next = dev->programs;
       dev->programs = p;

@@ -330,10 +330,11 @@ void gpu_spares_close(heddle_pdevice *dev); /* the same, for good; inside gpu_en
 
 /* ---------------------------------------------------------------- programs (compile.c) */
 
-/* The module of a kernel text, with what comes behind it (NULL: nothing) and options ("-DNAME=VALUE ..."), compiled for
- * this device at its first use, or read from the cache, and kept until the device is closed. Not inside gpu_enter. */
-heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *tail, const char *options,
-                              void **module, heddle_error *err);
+/* The module of one kernel of a text, with what comes behind the text (NULL: nothing) and options ("-DNAME=VALUE ..."), compiled for
+ * this device at its first use, or read from the cache, and kept until the device is closed. text and kernel are static. Not
+ * inside gpu_enter. */
+heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
+                              const char *options, void **module, heddle_error *err);
 void gpu_programs_close(heddle_pdevice *dev); /* inside gpu_enter */
 
 /* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. image

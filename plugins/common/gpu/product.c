@@ -135,7 +135,7 @@ heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const ch
                                  void **out, heddle_error *err) {
   gpu_scope scope;
   void *module = NULL;
-  heddle_status s = gpu_program_get(dev, text, NULL, options, &module, err);
+  heddle_status s = gpu_program_get(dev, text, name, NULL, options, &module, err);
   if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
   s = gpu_check(dev, dev->driver->module_function(out, module, name), "find a kernel", err);

@@ -24,6 +24,7 @@ DEVICE IDX column_start(const k_along *p, IDX column, IDX n) {
   return column / (IDX)p->inner * n * (IDX)p->inner + column % (IDX)p->inner;
 }
 
+#ifdef K_arg_item
 /* An item has a column. */
 KERNEL void arg_item(k_along p, GLOBAL const T *in, GLOBAL long *out) {
   const IDX column = K_GLOBAL_ID;
@@ -35,7 +36,9 @@ KERNEL void arg_item(k_along p, GLOBAL const T *in, GLOBAL long *out) {
   }
   out[column] = best;
 }
+#endif
 
+#ifdef K_arg_group
 /* A group has a column, of at least as many elements as it has items. */
 KERNEL void arg_group(k_along p, GLOBAL const T *in, GLOBAL long *out) {
   LOCAL_ARRAY(IDX, room, K_GROUP);
@@ -53,7 +56,9 @@ KERNEL void arg_group(k_along p, GLOBAL const T *in, GLOBAL long *out) {
   }
   if (item == 0) out[K_GROUP_ID] = room[0];
 }
+#endif
 
+#ifdef K_top_rank
 /* An item has an element: its place is the number of those before it. For short columns. */
 KERNEL void top_rank(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL long *indices) {
   const IDX id = K_GLOBAL_ID, i = id % (IDX)p.n, column = id / (IDX)p.n;
@@ -66,6 +71,7 @@ KERNEL void top_rank(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL lon
   values[at] = in[i * (IDX)p.inner];
   indices[at] = i;
 }
+#endif
 
 /* Lets element at of a heap of count go down to its place; the worst is on top. */
 DEVICE void sift(const k_along *p, GLOBAL const T *x, GLOBAL long *heap, IDX at, IDX count) {
@@ -83,6 +89,7 @@ DEVICE void sift(const k_along *p, GLOBAL const T *x, GLOBAL long *heap, IDX at,
   }
 }
 
+#ifdef K_top_heap
 /* An item has a column: a heap of the k best so far, made in the result of indices itself and sorted in the end. */
 KERNEL void top_heap(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL long *indices) {
   const IDX column = K_GLOBAL_ID, k = (IDX)p.k, inner = (IDX)p.inner;
@@ -105,3 +112,4 @@ KERNEL void top_heap(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL lon
   }
   for (IDX i = 0; i < k; i++) values[i * inner] = in[(IDX)indices[i * inner] * inner];
 }
+#endif

@@ -198,6 +198,7 @@ DEVICE void enter_batch(const k_matmul *p, IDX batch, GLOBAL const float **a, GL
 #define FINISH(v, r, q) (p.alpha * (v))
 #endif
 
+#ifdef K_contract
 KERNEL void contract(PARAMS p, GLOBAL const float *a, GLOBAL const float *b,
 #ifdef HAS_C
                      GLOBAL const float *c,
@@ -274,6 +275,7 @@ KERNEL void contract(PARAMS p, GLOBAL const float *a, GLOBAL const float *b,
     }
   }
 }
+#endif
 
 #ifndef CONV
 #ifdef RUNS
@@ -283,13 +285,16 @@ KERNEL void contract(PARAMS p, GLOBAL const float *a, GLOBAL const float *b,
 #endif
 
 #ifdef HAS_C
+#ifdef K_spread
 /* C over the whole result, for a library that adds the product to it. */
 KERNEL void spread(k_matmul p, GLOBAL const float *c, GLOBAL float *out) {
   const IDX at = K_GLOBAL_ID, n = (IDX)p.n, r = at / n % (IDX)p.m;
   if (at < (IDX)p.count) out[at] = c[r * (IDX)p.c_row + at % n * (IDX)p.c_col];
 }
 #endif
+#endif
 
+#ifdef K_thin
 /* One row, m 1: an item has COLUMNS results, tiles_n groups a batch. */
 KERNEL void thin(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
 #ifdef HAS_C
@@ -319,7 +324,9 @@ KERNEL void thin(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
   }
   for (int j = 0; j < some; j++) out[batch * n + first + j] = FINISH(sum[j], 0, first + j);
 }
+#endif
 
+#ifdef K_thin_down
 /* One row and B_DOWN: a group has a result. */
 KERNEL void thin_down(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
 #ifdef HAS_C
@@ -339,6 +346,7 @@ KERNEL void thin_down(k_matmul p, GLOBAL const float *a, GLOBAL const float *b,
   sum = k_group_sum(room, sum);
   if (K_ITEM == 0) out[batch * n + j] = FINISH(sum, 0, j);
 }
+#endif
 #endif
 
 #ifdef CONV
@@ -372,6 +380,7 @@ DEVICE void add_line(const k_conv *p, GLOBAL const float *line, GLOBAL const flo
   }
 }
 
+#ifdef K_direct
 KERNEL void direct(k_conv p, GLOBAL const float *a, GLOBAL const float *b,
 #ifdef HAS_C
                    GLOBAL const float *c,
@@ -418,4 +427,5 @@ KERNEL void direct(k_conv p, GLOBAL const float *a, GLOBAL const float *b,
 #endif
   }
 }
+#endif
 #endif

@@ -262,19 +262,24 @@ DEVICE real k_power_real(real x, VALUE(VALUE(T1)) y) {
   (void)alpha, (void)beta, (void)b, (void)c; \
   out[o] = S_STORE(TO, JOIN3(OP_, OP, KIND));
 
+#ifdef K_same
 /* All operands lie as the result does: apart from flat, because neighbours are then loaded together. */
 KERNEL void same(k_flat p, OPERANDS, GLOBAL MEMORY(TO) *out) {
   const IDX i = K_GLOBAL_ID;
   if (i >= (IDX)p.count) return;
   COMPUTE(i, i, i, i)
 }
+#endif
 
+#ifdef K_flat
 KERNEL void flat(k_flat p, OPERANDS, GLOBAL MEMORY(TO) *out) {
   const IDX i = K_GLOBAL_ID;
   if (i >= (IDX)p.count) return;
   COMPUTE(i, i * p.step[0], i * p.step[1], i * p.step[2])
 }
+#endif
 
+#ifdef K_walk
 KERNEL void walk(k_walk p, OPERANDS, GLOBAL MEMORY(TO) *out) {
   IDX i = K_GLOBAL_ID, i0 = (IDX)p.base[0], i1 = (IDX)p.base[1], i2 = (IDX)p.base[2], o = (IDX)p.out_base;
   (void)i1, (void)i2;
@@ -289,5 +294,6 @@ KERNEL void walk(k_walk p, OPERANDS, GLOBAL MEMORY(TO) *out) {
   }
   COMPUTE(o, i0, i1, i2)
 }
+#endif
 
 #endif

@@ -10,6 +10,7 @@ DEVICE float batch(const k_norm *p, float x, IDX c, GLOBAL const float *scale, G
   return (x - mean[c]) * (scale[c] / sqrt(variance[c] + p->epsilon)) + bias[c];
 }
 
+#ifdef K_batch_plane
 /* size: work-groups for a plane. */
 KERNEL void batch_plane(k_norm p, GLOBAL const float *in, GLOBAL const float *scale, GLOBAL const float *bias,
                         GLOBAL const float *mean, GLOBAL const float *variance, GLOBAL float *out) {
@@ -23,7 +24,9 @@ KERNEL void batch_plane(k_norm p, GLOBAL const float *in, GLOBAL const float *sc
     if (i < n) out[i] = (in[i] - middle) * times + plus;
   }
 }
+#endif
 
+#ifdef K_batch_item
 KERNEL void batch_item(k_norm p, GLOBAL const float *in, GLOBAL const float *scale, GLOBAL const float *bias,
                        GLOBAL const float *mean, GLOBAL const float *variance, GLOBAL float *out) {
   const IDX i = K_GLOBAL_ID;
@@ -31,6 +34,7 @@ KERNEL void batch_item(k_norm p, GLOBAL const float *in, GLOBAL const float *sca
     out[i] = batch(&p, in[i], i / (IDX)p.n % (IDX)p.channels, scale, bias, mean, variance);
   }
 }
+#endif
 
 /* ---------------------------------------------------------------- rows */
 
@@ -79,6 +83,7 @@ DEVICE float squares_of(GLOBAL const float *in, float middle, IDX who, IDX each,
 #define OPERANDS \
   GLOBAL const float *in, GLOBAL const float *scale BIAS_OPERAND, GLOBAL float *out MEAN_OPERAND LESS_OPERAND
 
+#ifdef K_norm_group
 KERNEL void norm_group(k_norm p, OPERANDS) {
   LOCAL_ARRAY(float, room, K_GROUP);
   const IDX row = K_GROUP_ID, n = (IDX)p.n, who = K_ITEM;
@@ -98,7 +103,9 @@ KERNEL void norm_group(k_norm p, OPERANDS) {
   if (who == 0) out_less[row] = less;
 #endif
 }
+#endif
 
+#ifdef K_norm_item
 KERNEL void norm_item(k_norm p, OPERANDS) {
   const IDX row = K_GLOBAL_ID, n = (IDX)p.n;
   if (row >= (IDX)p.rows) return;
@@ -117,9 +124,11 @@ KERNEL void norm_item(k_norm p, OPERANDS) {
   out_less[row] = less;
 #endif
 }
+#endif
 
 /* ---------------------------------------------------------------- LRN */
 
+#ifdef K_lrn
 /* Over size channels, (size - 1) / 2 of them below. n: elements of a plane. */
 KERNEL void lrn(k_norm p, GLOBAL const float *in, GLOBAL float *out) {
   const IDX i = K_GLOBAL_ID, n = (IDX)p.n;
@@ -134,3 +143,4 @@ KERNEL void lrn(k_norm p, GLOBAL const float *in, GLOBAL float *out) {
   }
   out[i] = in[i] / pow(p.bias + p.alpha / (float)p.size * k_total_value(&total), p.beta);
 }
+#endif

@@ -145,7 +145,8 @@ void k_plan_free(k_plan *plan);
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err);
 
 /* The texts, which cmake/embed_kernel.cmake makes of the files of this folder. A program is the prelude, params, one
- * text and a step's tail, in that order. NULL where there is no such text. */
+ * text and a step's tail, in that order, with K_NAME defined for the one kernel NAME that is wanted of it. NULL where there
+ * is no such text. */
 typedef struct k_text {
   const char *name; /* "contract" for contract.cl */
   const char *text; /* terminated */

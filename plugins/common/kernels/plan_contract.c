@@ -77,6 +77,11 @@ static void lay_down(product *p) {
   p->args[1] = a;
 }
 
+/* The options of a kernel that has no tiles: one program for both of their sizes. */
+static const char *untiled(const k_plan *plan) {
+  return (plan->features & K_HOST_CORES) != 0 ? "-DEACH=4 -DRUNS" : "-DEACH=4";
+}
+
 static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
   uint64_t results = 0;
   k_step *step = NULL;
@@ -96,6 +101,7 @@ static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
   } else if (strcmp(kernel, "thin_down") == 0) {
     groups = results;
   }
+  if (strcmp(kernel, "contract") != 0) c.options = untiled(n->plan);
   /* The last tile reaches past the end of its operands. */
   const uint64_t limit = k_limit(n) + (uint64_t)(m->m + m->n + m->k + K_GROUP) * 8 * SIDE;
   heddle_status s = k_kernel_add(n->plan, "contract", kernel, groups, limit, "%s%s%s%s", &step, err, c.options,
@@ -173,7 +179,7 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
   region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   set_conv(&p, c, transposed);
-  const cut cut = cut_tiles(n->plan, p.m, p.n, batches);
+  cut cut = cut_tiles(n->plan, p.m, p.n, batches);
   p.tiles_m = cut.tiles_m;
   p.tiles_n = cut.tiles_n;
   const bool direct = p.m < FEW_ROWS;
@@ -182,6 +188,7 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
     p.tiles_n = pieces(p.out[2], (n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1);
     p.count = (int64_t)results / p.out[2] * p.tiles_n;
     groups = k_groups((uint64_t)p.count);
+    cut.options = untiled(n->plan);
   }
   uint64_t limit = k_limit(n) + (uint64_t)(p.m + p.n + p.k + K_GROUP) * 8 * SIDE;
   if (reach_of(&c->window) > limit) limit = reach_of(&c->window);

@@ -91,6 +91,17 @@ const char *k_word_of(uint64_t bytes, int64_t *words) {
   return words_of[size];
 }
 
+/* The type of which elements have the same bits under an operator: integers without sign where it does not look at
+ * signs, so that one program serves both. */
+static heddle_dtype without_sign(const char *word, heddle_dtype d) {
+  static const char *const words[] = {"Add",   "BitShift_left", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor",
+                                      "Equal", "Mul",           "Neg",        "Sub",        "Sum"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (d.code == HEDDLE_DTYPE_INT && strcmp(words[i], word) == 0) d.code = HEDDLE_DTYPE_UINT;
+  }
+  return d;
+}
+
 /* ---------------------------------------------------------------- walks */
 
 void k_walk_init(k_walk_plan *w, const heddle_pvalue *out) {
@@ -244,6 +255,10 @@ static bool is_real(heddle_dtype d) {
   return d.code == HEDDLE_DTYPE_FLOAT || d.code == HEDDLE_DTYPE_BFLOAT;
 }
 
+static bool is_whole(heddle_dtype d) {
+  return d.code == HEDDLE_DTYPE_INT || d.code == HEDDLE_DTYPE_UINT;
+}
+
 /* What there is for elements of a type, and whether it gives a bool; NULL where there is none. */
 static const char *kind_of(const char *word, heddle_dtype type, bool takes_bool, bool *test) {
   const uint32_t kinds = scalar_find(word).kinds;
@@ -280,7 +295,7 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   } else if (!region_dtype_equal(out, type)) {
     return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", region_dtype_name(out, name));
   }
-  w->type_out = k_scalar_word(n, out);
+  w->type_out = k_scalar_word(n, without_sign(w->word, out));
   w->type_wrap = k_wrapping_word(out);
   return HEDDLE_OK;
 }
@@ -304,7 +319,7 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
   }
   for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
     const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
-    w.type[w.n_operands] = k_scalar_word(n, v->dtype);
+    w.type[w.n_operands] = k_scalar_word(n, without_sign(w.word, v->dtype));
     s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
   }
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
@@ -419,21 +434,26 @@ static heddle_status narrow(k_node *n, heddle_error *err) {
 static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   k_walk_plan w;
   const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
+  heddle_dtype from = x->dtype, to = y->dtype;
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
   if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
   if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
   if (!region_shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
-  if (region_dtype_equal(x->dtype, y->dtype)) return k_plan_copy(n, err);
+  if (is_whole(from) && is_whole(to)) { /* a sign matters where bits are added */
+    to.code = HEDDLE_DTYPE_UINT;
+    if (to.bits <= from.bits) from.code = HEDDLE_DTYPE_UINT;
+  }
+  if (region_dtype_equal(from, to)) return k_plan_copy_bits(n, err);
   if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype)) return narrow(n, err);
   k_walk_init(&w, y);
   w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
            : x->dtype.code == HEDDLE_DTYPE_BOOL      ? "CAST_TRUTH"
            : is_real(x->dtype) && !is_real(y->dtype) ? "CAST_WHOLE"
                                                      : "CAST";
-  w.type[0] = k_scalar_word(n, x->dtype);
-  w.type_out = k_scalar_word(n, y->dtype);
-  w.type_wrap = k_wrapping_word(y->dtype);
+  w.type[0] = k_scalar_word(n, from);
+  w.type_out = k_scalar_word(n, to);
+  w.type_wrap = k_wrapping_word(to);
   w.slot_out = k_output(n, 0);
   w.n_operands = 1;
   s = set_operand(n, &w, 0, x, k_input(n, 0), err);

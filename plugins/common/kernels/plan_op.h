@@ -92,5 +92,6 @@ void k_allow_in_place(k_node *n, uint32_t k);
 
 /* A copy of the node's whole operand 0 to its result: nothing where both turn out to be the same bytes. */
 heddle_status k_plan_copy(k_node *n, heddle_error *err);
+heddle_status k_plan_copy_bits(k_node *n, heddle_error *err); /* to a result of any type of the same size */
 
 #endif

@@ -80,8 +80,7 @@ heddle_status k_launch_add(k_node *n, const k_launch *how, const void *params, u
                                !is_real(how->types[t]) ? ""
                                : t == 0                ? " -DT0_REAL"
                                                        : " -DT1_REAL");
-  heddle_status s = k_kernel_add(n->plan, how->text, how->name, k_groups(how->items), limit, "-DK_%s%s", &step, err,
-                                 how->name, options);
+  heddle_status s = k_kernel_add(n->plan, how->text, how->name, k_groups(how->items), limit, "%s", &step, err, options);
   if (s != HEDDLE_OK) return s;
   step->is_portable = true;
   step->n_types = how->n_types;

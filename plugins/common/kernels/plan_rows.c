@@ -43,7 +43,9 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
 
 /* ---------------------------------------------------------------- reductions */
 
-static const char *number_word(heddle_dtype d) {
+/* wraps: the low bits of a result do not depend on signs, so that integers without sign serve for both. */
+static const char *number_word(heddle_dtype d, bool wraps) {
+  if (wraps && d.code == HEDDLE_DTYPE_INT && d.bits < 64) d.code = HEDDLE_DTYPE_UINT;
   if (region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
   if (region_dtype_is(d, HEDDLE_DTYPE_INT, 8)) return "schar";
   if (region_dtype_is(d, HEDDLE_DTYPE_INT, 16)) return "short";
@@ -57,7 +59,8 @@ static const char *number_word(heddle_dtype d) {
 /* The kernel for p, whose dimensions are set; what: "SUM" and so on. */
 static heddle_status add_reduce(k_node *n, k_reduce *p, const char *what, heddle_error *err) {
   k_step *step = NULL;
-  const char *type = number_word(n->ref.in[0]->dtype);
+  const bool wraps = strcmp(what, "SUM") == 0 || strcmp(what, "PROD") == 0;
+  const char *type = number_word(n->ref.in[0]->dtype, wraps);
   const uint64_t results = (uint64_t)p->results;
   const bool columns = p->kept_dims > 0 && p->kept_step[p->kept_dims - 1] == 1;
   const bool by_group = p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows);

@@ -18,12 +18,16 @@ heddle_status k_copy_add(k_node *n, uint32_t from, uint64_t from_at, uint32_t to
 }
 
 heddle_status k_plan_copy(k_node *n, heddle_error *err) {
-  uint64_t in = 0, out = 0;
   char name[DTYPE_NAME_BYTES];
   if (!region_dtype_equal(n->ref.in[0]->dtype, n->ref.out->dtype)) {
     return ref_refuse(&n->ref, err, "the result is %s; it keeps its operand's type",
                       region_dtype_name(n->ref.out->dtype, name));
   }
+  return k_plan_copy_bits(n, err);
+}
+
+heddle_status k_plan_copy_bits(k_node *n, heddle_error *err) {
+  uint64_t in = 0, out = 0;
   region_value_bytes(n->ref.in[0], &in);
   region_value_bytes(n->ref.out, &out);
   if (in != out) return ref_refuse_shape(&n->ref, err);

@@ -3,6 +3,7 @@ DEVICE long k_skipped(long start, long dilation) {
   return start >= 0 ? 0 : (dilation - 1 - start) / dilation;
 }
 
+#ifdef K_max_pool
 /* Windows over planes: an item has one result. In max_pool NaN wins over numbers and stays. */
 KERNEL void max_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
   const IDX at = K_GLOBAL_ID;
@@ -29,6 +30,7 @@ KERNEL void max_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
   }
   out[at] = most;
 }
+#endif
 
 /* Taps of a window that begins at start which lie before end. */
 DEVICE long taps_before(long start, long end, long window, long dilation) {
@@ -36,6 +38,7 @@ DEVICE long taps_before(long start, long end, long window, long dilation) {
   return n < window ? n : window;
 }
 
+#ifdef K_average_pool
 /* The mean of the taps in the input; include_pad counts those in its padding too. */
 KERNEL void average_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
   const IDX at = K_GLOBAL_ID;
@@ -63,3 +66,4 @@ KERNEL void average_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
   }
   out[at] = count > 0 ? k_total_value(&total) / (float)count : 0.0f;
 }
+#endif

@@ -25,6 +25,39 @@ typedef signed char schar;
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
+#ifdef K_DECLARES /* the driver's header of built-in functions is left out: plugins/opencl/build.c */
+#define K_PURE __attribute__((overloadable, const))
+#ifdef cl_khr_fp64
+#define K_OF_REALS(name) \
+  float K_PURE name(float); \
+  double K_PURE name(double);
+#define K_OF_TWO_REALS(name) \
+  float K_PURE name(float, float); \
+  double K_PURE name(double, double);
+#else
+#define K_OF_REALS(name) float K_PURE name(float);
+#define K_OF_TWO_REALS(name) float K_PURE name(float, float);
+#endif
+size_t K_PURE get_global_id(uint);
+size_t K_PURE get_local_id(uint);
+size_t K_PURE get_group_id(uint);
+void __attribute__((overloadable, convergent)) barrier(uint);
+float K_PURE nan(uint);
+K_OF_REALS(acos) K_OF_REALS(acosh) K_OF_REALS(asin) K_OF_REALS(asinh) K_OF_REALS(atan) K_OF_REALS(atanh)
+K_OF_REALS(ceil) K_OF_REALS(cos) K_OF_REALS(cosh) K_OF_REALS(erf) K_OF_REALS(exp) K_OF_REALS(expm1) K_OF_REALS(fabs)
+K_OF_REALS(floor) K_OF_REALS(log) K_OF_REALS(log1p) K_OF_REALS(rint) K_OF_REALS(sin) K_OF_REALS(sinh) K_OF_REALS(sqrt)
+K_OF_REALS(tan) K_OF_REALS(tanh) K_OF_TWO_REALS(copysign) K_OF_TWO_REALS(fmod) K_OF_TWO_REALS(pow)
+#ifndef CLK_LOCAL_MEM_FENCE
+#define CLK_LOCAL_MEM_FENCE 1
+#endif
+#ifndef INFINITY
+#define INFINITY __builtin_inff()
+#endif
+#ifndef as_float
+#define as_float(x) __builtin_astype((x), float)
+#define as_uint(x) __builtin_astype((x), uint)
+#endif
+#endif
 #else
 /* The bounds give an item the registers that 64 may have: for AMD it is else compiled for 1024, and tiles spill. */
 #define KERNEL extern "C" __global__ __launch_bounds__(K_GROUP)

@@ -83,12 +83,15 @@ DEVICE IDX first_of(const k_reduce *p, IDX result) {
   return at;
 }
 
+#ifdef K_reduce_item
 KERNEL void reduce_item(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
   const IDX result = K_GLOBAL_ID;
   if (result >= (IDX)p.results) return;
   out[result] = finish(&p, share_of(&p, in + first_of(&p, result), 0, 1));
 }
+#endif
 
+#ifdef K_reduce_group
 KERNEL void reduce_group(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
   LOCAL_ARRAY(A, room, K_GROUP);
   const IDX result = K_GROUP_ID;
@@ -101,3 +104,4 @@ KERNEL void reduce_group(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
   }
   if (item == 0) out[result] = finish(&p, room[0]);
 }
+#endif

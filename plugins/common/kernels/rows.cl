@@ -57,6 +57,7 @@ DEVICE void finish(GLOBAL const float *in, GLOBAL float *out, float most, float 
 #endif
 }
 
+#ifdef K_softmax_group
 KERNEL void softmax_group(k_rows p, GLOBAL const float *in, GLOBAL float *out) {
   LOCAL_ARRAY(float, room, K_GROUP);
   const IDX n = (IDX)p.n, inner = (IDX)p.inner, start = row_start(&p, K_GROUP_ID), who = K_ITEM;
@@ -64,7 +65,9 @@ KERNEL void softmax_group(k_rows p, GLOBAL const float *in, GLOBAL float *out) {
   const float sum = k_group_sum(room, exponentials(in + start, out + start, most, who, K_GROUP, n, inner));
   finish(in + start, out + start, most, sum, who, K_GROUP, n, inner);
 }
+#endif
 
+#ifdef K_softmax_item
 KERNEL void softmax_item(k_rows p, GLOBAL const float *in, GLOBAL float *out) {
   const IDX row = K_GLOBAL_ID, n = (IDX)p.n, inner = (IDX)p.inner;
   if (row >= (IDX)p.rows) return;
@@ -73,3 +76,4 @@ KERNEL void softmax_item(k_rows p, GLOBAL const float *in, GLOBAL float *out) {
   const float sum = exponentials(in + start, out + start, most, 0, 1, n, inner);
   finish(in + start, out + start, most, sum, 0, 1, n, inner);
 }
+#endif
