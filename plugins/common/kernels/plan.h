@@ -115,8 +115,9 @@ typedef struct k_plan {
   uint32_t n_steps, cap_steps;
   uint32_t *input_flags; /* one per region input */
   int32_t pairs[2 * K_PAIRS];
-  uint32_t n_pairs, reserved;
-  double work; /* products, or elements moved: for an estimate of time */
+  uint32_t n_pairs;
+  bool is_fixed; /* a launch of it cannot be resized; the driver's to say */
+  double work;   /* products, or elements moved: for an estimate of time */
 } k_plan;
 
 /* Plans a region for a device with features: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The same
