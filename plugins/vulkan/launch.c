@@ -12,7 +12,7 @@ typedef struct dispatch {
 } dispatch;
 
 /* What run reads comes first. pool: the descriptors; VK_NULL_HANDLE: nothing but copies. What follows is for a resize:
- * operands at their places, and steps of its own, for the present shapes and for others. */
+ * operands at their places, and steps of its own with what they store, for the present shapes and for others. */
 struct heddle_plaunch {
   heddle_pstream *stream;
   heddle_pdevice *dev;
@@ -22,6 +22,7 @@ struct heddle_plaunch {
   heddle_pop *op;
   VkDescriptorBufferInfo *operands;
   vlk_step *steps;
+  heddle_pbuffer *stored;
   k_sized sized;
 };
 
@@ -35,6 +36,7 @@ void vlk_launch_free(heddle_plaunch *launch) {
   k_sized_finish(&site, &launch->sized);
   host->free(host->ctx, launch->operands);
   host->free(host->ctx, launch->steps);
+  if (launch->stored != NULL) vlk_buffer_free(launch->stored);
   host->free(host->ctx, launch->dispatches);
   host->free(host->ctx, launch);
 }
@@ -91,15 +93,15 @@ static heddle_status make_pool(const heddle_pop *op, heddle_plaunch *launch, hed
   return vlk_check(op->dev, code, "make room for an operator's operands", err);
 }
 
-/* The operands of step i where its shader finds them. */
-static void set_operands(const heddle_pop *op, uint32_t i, VkDescriptorBufferInfo *operands, VkDescriptorSet set) {
+/* The operands of step i where its shader finds them. made: the step as it is launched, with parameters in stored. */
+static void set_operands(const heddle_pop *op, uint32_t i, const vlk_step *made, const heddle_pbuffer *stored,
+                         VkDescriptorBufferInfo *operands, VkDescriptorSet set) {
   const k_step *step = &op->k.plan.steps[i];
-  const vlk_step *made = &op->steps[i];
   VkDescriptorBufferInfo nothing = {op->nothing->buffer, op->nothing->base, op->nothing->bytes}, params = nothing;
   VkWriteDescriptorSet writes[K_ARGS + 1];
   const uint32_t n = made->pipeline->n_operands;
   if (made->params_at != UINT64_MAX)
-    params = (VkDescriptorBufferInfo){op->constants->buffer, op->constants->base + made->params_at, made->params_bytes};
+    params = (VkDescriptorBufferInfo){stored->buffer, stored->base + made->params_at, made->params_bytes};
   for (uint32_t k = 0; k <= n; k++) {
     const VkDescriptorBufferInfo *operand = &nothing;
     if (k == 0) operand = &params;
@@ -126,7 +128,7 @@ static heddle_status bind_step(const heddle_pop *op, uint32_t i, VkDescriptorBuf
   d->step = &op->steps[i];
   const VkResult code = dev->vk.AllocateDescriptorSets(dev->device, &info, &d->set);
   if (code != VK_SUCCESS) return vlk_check(dev, code, "bind a shader", err);
-  set_operands(op, i, operands, d->set);
+  set_operands(op, i, d->step, op->constants, operands, d->set);
   return HEDDLE_OK;
 }
 
@@ -177,6 +179,9 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
   if (s == HEDDLE_OK && op->k.open)
     s = k_op_memory(&site, 2 * (uint64_t)op->k.plan.n_steps + 1, sizeof(vlk_step), &steps, err);
   launch->steps = steps;
+  if (s == HEDDLE_OK && op->k.open && op->stores && !op->k.plan.is_fixed)
+    s = vlk_buffer_make(dev, HEDDLE_MEMORY_PINNED, 2 * op->k.plan.n_steps * vlk_stored_bytes(dev), &launch->stored,
+                        err);
   if (s == HEDDLE_OK) s = k_sized_make(&site, &op->k, &launch->sized, err);
   binding b = {op, &op->k, operands};
   if (s == HEDDLE_OK) {
@@ -194,22 +199,36 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
 
 /* ---------------------------------------------------------------- resize */
 
-/* The steps of other shapes, whose shaders must be the same. */
-static heddle_status size_steps(const heddle_pop *op, const k_op *k, vlk_step *steps, heddle_error *err) {
+/* The pipeline of a step's shader for other shapes: the op's, or another that was made before. */
+static const vlk_pipeline *pipeline_of(const heddle_pop *op, const vlk_step *was, const vlk_shader *shader) {
+  if (shader->n_operands != was->pipeline->n_operands) return NULL;
+  if (shader->code == was->code && shader->n_specs == was->n_specs &&
+      memcmp(shader->specs, was->specs, sizeof was->specs) == 0)
+    return was->pipeline;
+  return was->is_made ? NULL : vlk_pipeline_find(op->dev, shader);
+}
+
+/* The steps of other shapes; at: where their parameters are stored. */
+static heddle_status size_steps(heddle_plaunch *launch, const k_op *k, vlk_step *steps, uint64_t at,
+                                heddle_error *err) {
+  const heddle_pop *op = launch->op;
+  const uint64_t each = vlk_stored_bytes(op->dev);
   heddle_status s = HEDDLE_OK;
-  for (uint32_t i = 0; i < k->plan.n_steps && s == HEDDLE_OK; i++) {
-    const vlk_step *was = &op->steps[i];
+  for (uint32_t i = 0; i < k->plan.n_steps && s == HEDDLE_OK; i++, at += each) {
     vlk_shader shader;
-    steps[i] = *was;
-    if (was->pipeline == NULL) continue;
-    s = vlk_shader_of(op->dev->host, op->dev->info, &k->plan.steps[i], 0, &shader, err);
+    steps[i] = op->steps[i];
+    if (steps[i].pipeline == NULL) continue;
+    s = vlk_shader_of(NULL, op->dev->info, &k->plan.steps[i], 0, &shader, err);
     if (s != HEDDLE_OK) return s;
-    if (shader.code != was->code || shader.n_operands != was->pipeline->n_operands || shader.n_specs != was->n_specs ||
-        memcmp(shader.specs, was->specs, sizeof was->specs) != 0 || shader.n_params > VLK_PUSH_WORDS)
-      s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "vulkan:%u: these shapes have another shader than their bound",
-                 op->dev->index);
-    else s = vlk_step_set(op, &shader, &steps[i], err);
-    vlk_shader_free(op->dev->host, &shader);
+    steps[i].pipeline = pipeline_of(op, &op->steps[i], &shader);
+    if (steps[i].pipeline == NULL || (shader.n_params > VLK_PUSH_WORDS && launch->stored == NULL))
+      return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "vulkan:%u: these shapes have another shader than their bound",
+                    op->dev->index);
+    s = vlk_step_set(op, &shader, &steps[i], err);
+    if (shader.n_params <= VLK_PUSH_WORDS) continue;
+    steps[i].params_at = at;
+    steps[i].params_bytes = shader.n_params * sizeof(uint32_t);
+    memcpy(launch->stored->host + at, shader.params, (size_t)steps[i].params_bytes);
   }
   return s;
 }
@@ -222,8 +241,9 @@ heddle_status vlk_op_resize(heddle_plaunch *launch, const heddle_pregion *region
   heddle_status s = vlk_health(op->dev, err);
   if (s == HEDDLE_OK) s = k_sized_plan(&site, &op->k, region, &launch->sized, &next, err);
   if (s != HEDDLE_OK) return s;
-  vlk_step *steps = launch->steps + (launch->sized.now ^ 1) * op->k.plan.n_steps;
-  s = size_steps(op, next, steps, err);
+  const uint64_t other = (launch->sized.now ^ 1) * op->k.plan.n_steps;
+  vlk_step *steps = launch->steps + other;
+  s = size_steps(launch, next, steps, other * vlk_stored_bytes(op->dev), err);
   if (s != HEDDLE_OK) return s;
   binding b = {op, next, launch->operands}; /* which nothing that runs reads */
   place_all(op, b.all);
@@ -235,7 +255,7 @@ heddle_status vlk_op_resize(heddle_plaunch *launch, const heddle_pregion *region
       continue;
     }
     d->step = &steps[i];
-    set_operands(op, i, b.all, d->set);
+    set_operands(op, i, d->step, launch->stored, b.all, d->set);
   }
   if (s == HEDDLE_OK) k_sized_take(&launch->sized);
   return s;

@@ -117,6 +117,11 @@ static heddle_status set_groups(const heddle_pop *op, uint64_t groups, vlk_step 
   return HEDDLE_OK;
 }
 
+uint64_t vlk_stored_bytes(const heddle_pdevice *dev) {
+  const uint64_t align = dev->info->alignment;
+  return (VLK_PARAM_WORDS * sizeof(uint32_t) + align - 1) / align * align;
+}
+
 /* A shader that has stored parameters may have its first ones as push constants too, for another way through it. */
 heddle_status vlk_step_set(const heddle_pop *op, const vlk_shader *shader, vlk_step *step, heddle_error *err) {
   step->params_at = UINT64_MAX;
@@ -134,10 +139,11 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
   heddle_status s = vlk_shader_of(op->dev->host, op->dev->info, step, vlk_half_args(&op->half, step), &shader, err);
   if (s != HEDDLE_OK) return s;
   s = vlk_step_set(op, &shader, out, err);
-  out->code = shader.made == NULL ? shader.code : NULL;
+  out->code = shader.code;
+  out->is_made = shader.made != NULL;
   out->n_specs = shader.n_specs;
   memcpy(out->specs, shader.specs, sizeof out->specs);
-  op->k.plan.is_fixed |= shader.made != NULL || shader.n_params > VLK_PUSH_WORDS; /* stored on the device */
+  op->stores |= shader.n_params > VLK_PUSH_WORDS;
   if (shader.n_params > VLK_PUSH_WORDS) {
     out->params_at = *used;
     out->params_bytes = shader.n_params * sizeof(uint32_t);
@@ -152,8 +158,7 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
 static heddle_status prepare_steps(heddle_pop *op, const heddle_pregion *region, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
-  const uint64_t align = dev->info->alignment, word = sizeof(uint32_t);
-  const uint64_t each = (VLK_PARAM_WORDS * word + align - 1) / align * align;
+  const uint64_t align = dev->info->alignment, each = vlk_stored_bytes(dev);
   void *image = NULL;
   op->half.at = (op->k.plan.table_bytes + align - 1) / align * align;
   uint64_t used = (op->half.at + op->half.bytes + align - 1) / align * align;
@@ -190,6 +195,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
   if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->k.plan, &op->half, region, err), err);
   if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, region, err), err);
+  op->k.plan.is_fixed |= op->stores && dev->info->noncoherent; /* a launch writes them to the host's memory */
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;

@@ -50,9 +50,9 @@ static void set_bytes(k_op *op, const heddle_pregion *region) {
   memcpy(op->bytes + k_op_table(op) + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }
 
-heddle_status k_op_fill(const k_site *site, const heddle_host *host, const heddle_pregion *region, k_op *out,
-                        heddle_error *err) {
-  heddle_status s = k_plan_make(host, region, site->features, &out->plan, err);
+heddle_status k_op_fill(const k_site *site, const heddle_host *host, const heddle_pregion *region, const k_plan *like,
+                        k_op *out, heddle_error *err) {
+  heddle_status s = k_plan_make_like(host, region, site->features, like, &out->plan, err);
   if (s != HEDDLE_OK) return s;
   const uint64_t bytes = k_op_places(out) * sizeof *out->bytes;
   out->bytes = host->alloc(host->ctx, bytes, _Alignof(max_align_t));
@@ -86,7 +86,7 @@ heddle_status k_op_init(const k_site *site, const heddle_pregion *region, uint32
   if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: offer %u was not made", site->name, site->index, offer);
   meter m = {site->host, 0};
   const heddle_host host = {.struct_size = sizeof host, .ctx = &m, .alloc = metered, .free = unmetered};
-  const heddle_status s = k_op_fill(site, &host, region, out, err);
+  const heddle_status s = k_op_fill(site, &host, region, NULL, out, err);
   out->plan.host = site->host; /* also of a plan that is not whole */
   out->room = m.bytes;
   out->open = s == HEDDLE_OK && k_may_resize(region, &out->plan);

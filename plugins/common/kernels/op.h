@@ -95,7 +95,7 @@ static inline void k_sized_take(k_sized *sized) {
 enum { K_ROOM_ALIGN = 16 };
 
 /* For resize.c: as k_op_init, with memory through host, which the plan does not keep. */
-heddle_status k_op_fill(const k_site *site, const heddle_host *host, const heddle_pregion *region, k_op *out,
-                        heddle_error *err);
+heddle_status k_op_fill(const k_site *site, const heddle_host *host, const heddle_pregion *region, const k_plan *like,
+                        k_op *out, heddle_error *err);
 
 #endif

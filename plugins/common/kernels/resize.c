@@ -96,7 +96,7 @@ heddle_status k_sized_plan(const k_site *site, const k_op *op, const heddle_preg
   room r = {sized->rooms[at], op->room};
   const heddle_host host = {.struct_size = sizeof host, .ctx = &r, .alloc = take, .free = leave};
   *out = (k_op){.n_inputs = op->n_inputs, .n_outputs = op->n_outputs};
-  const heddle_status s = k_op_fill(site, &host, region, out, err);
+  const heddle_status s = k_op_fill(site, &host, region, &op->plan, out, err);
   out->plan.host = NULL; /* nothing of it is freed */
   if (s != HEDDLE_OK || !same_plan(op, out))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: these shapes are computed in another way than their bound",
