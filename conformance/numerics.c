@@ -216,5 +216,7 @@ KIT_GROUP(kit_numerics, "numerics",
            KIT_STAGE_DEVICE, 0, 300, constants, constant_words},
           {"numerics/fast", "a region with HEDDLE_REGION_FAST keeps the precision of bfloat16", KIT_STAGE_DEVICE, 0,
            240, fast, fast_words},
+          {"numerics/resize", "a launch that is resized gives what one gives that was prepared for these shapes",
+           KIT_STAGE_DEVICE, 0, 300, op_resize, NULL},
           {"numerics/threads", "an op is used by any thread, its launches by one each", KIT_STAGE_DEVICE, 0, 300,
            shared, NULL});

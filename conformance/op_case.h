@@ -151,6 +151,7 @@ void op_ready_free(kit *k, op_ready *ready);
 #define OP_ARENA UINT32_C(1)   /* all in one buffer, one after another; not of BARE offers */
 #define OP_SHIFTED UINT32_C(2) /* at offsets of three times the alignment; not of BARE offers */
 #define OP_TWICE UINT32_C(4)   /* run two times in a row */
+#define OP_MOVED UINT32_C(8) /* with OP_ARENA, of launches that are resized: in another buffer than when it was bound */
 
 /* Waits for work that the device's driver may have to compile first: longer than kit_sync does. */
 void op_sync(kit *k, heddle_pstream *stream);
@@ -160,5 +161,10 @@ void op_sync(kit *k, heddle_pstream *stream);
  * are packed and unpacked by the plugin's own pack and Reorder. Fails the case with what is wrong. */
 void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, const op_want *want,
                uint32_t how, int32_t pair);
+
+/* A launch of the op of sizes[0], the bound, with its operands or too small ones of another size; resized to each size in
+ * turn, twice, and run: results against wants, and no byte beyond the size. How often op.resize was refused. */
+uint32_t op_resized(kit *k, heddle_pstream *stream, const op_ready *sizes, op_want (*wants)[OP_OUT], uint32_t n_sizes,
+                    uint32_t how, uint32_t bound_as);
 
 #endif

@@ -23,4 +23,7 @@ heddle_pdevice *op_open_if_needed(kit *k);
 /* The case query/partition (op_partition.c). */
 void op_partition(kit *k);
 
+/* The case numerics/resize (resize.c). */
+void op_resize(kit *k);
+
 #endif

@@ -3,6 +3,7 @@
 #include "op_case.h"
 
 #include "op_layout.h"
+#include "kit_side.h"
 #include "plugins/common/more/number.h"
 
 #include <stdio.h>
@@ -258,6 +259,32 @@ static heddle_pslice slice_of(const place *p) {
   return (heddle_pslice){p->in->buffer, p->offset, p->bytes};
 }
 
+static void free_launch(launch *l) {
+  for (uint32_t i = 0; i < l->n_pieces; i++) {
+    l->k->t.memory.free(l->dev, l->pieces[i].buffer);
+    free(l->pieces[i].image);
+    free(l->pieces[i].seen);
+  }
+  free(l);
+}
+
+/* The bytes of a region's operands in the offer's layouts. */
+static void size_places(kit *k, const op_ready *ready, uint64_t *in, uint64_t *out) {
+  const heddle_pregion *r = &ready->r.region;
+  const bool fast = (ready->c->flags & HEDDLE_REGION_FAST) != 0;
+  for (uint32_t i = 0; i < r->n_inputs; i++)
+    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i], fast);
+  for (uint32_t i = 0; i < r->n_outputs; i++)
+    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i], fast);
+}
+
+static heddle_pbind slices_of(launch *l, heddle_pslice *ins, heddle_pslice *outs) {
+  const heddle_pregion *r = &l->ready->r.region;
+  for (uint32_t i = 0; i < r->n_inputs; i++) ins[i] = slice_of(&l->in[i]);
+  for (uint32_t i = 0; i < r->n_outputs; i++) outs[i] = slice_of(&l->out[i]);
+  return (heddle_pbind){sizeof(heddle_pbind), 0, ins, outs, r->n_inputs, r->n_outputs, slice_of(&l->scratch)};
+}
+
 void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, const op_want *want,
                uint32_t how, int32_t pair) {
   launch *l = calloc(1, sizeof *l);
@@ -272,18 +299,11 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
   l->stream = stream;
   l->ready = ready;
   words_of(l, how, pair);
-  const heddle_pregion *r = &ready->r.region;
-  const bool fast = (ready->c->flags & HEDDLE_REGION_FAST) != 0;
-  for (uint32_t i = 0; i < r->n_inputs; i++)
-    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i], fast);
-  for (uint32_t i = 0; i < r->n_outputs; i++)
-    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i], fast);
+  size_places(k, ready, in, out);
   collect(l, in, out, all, &n);
   lay_out(l, how, pair, all, n);
   fill_inputs(l);
-  for (uint32_t i = 0; i < r->n_inputs; i++) ins[i] = slice_of(&l->in[i]);
-  for (uint32_t i = 0; i < r->n_outputs; i++) outs[i] = slice_of(&l->out[i]);
-  const heddle_pbind operands = {sizeof operands, 0, ins, outs, r->n_inputs, r->n_outputs, slice_of(&l->scratch)};
+  const heddle_pbind operands = slices_of(l, ins, outs);
   char what[sizeof l->words + 32];
   snprintf(what, sizeof what, "op.bind of %s", l->words);
   kit_ok(k, k->t.op.bind(ready->op, stream, &operands, &made, &k->err), what);
@@ -294,10 +314,86 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
     look(l, want, all, n);
   }
   k->t.op.launch_free(made);
-  for (uint32_t i = 0; i < l->n_pieces; i++) {
-    k->t.memory.free(dev, l->pieces[i].buffer);
-    free(l->pieces[i].image);
-    free(l->pieces[i].seen);
+  free_launch(l);
+}
+
+/* ---------------------------------------------------------------- other sizes */
+
+/* The launch's operands with the sizes of another region, where they lie, and other values around them. */
+static void size_launch(launch *l, const op_ready *ready) {
+  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
+  l->ready = ready;
+  size_places(l->k, ready, in, out);
+  for (uint32_t i = 0; i < ready->r.region.n_inputs; i++)
+    if (l->in[i].bytes > 0) l->in[i].bytes = in[i];
+  for (uint32_t i = 0; i < ready->r.region.n_outputs; i++) l->out[i].bytes = out[i];
+  for (uint32_t i = 0; i < l->n_pieces; i++) kit_pattern(l->pieces[i].image, l->pieces[i].bytes, i + 70);
+  fill_inputs(l);
+}
+
+static bool resize_launch(launch *l, heddle_plaunch *made) {
+  kit *k = l->k;
+  heddle_pslice ins[OP_IN], outs[OP_OUT];
+  char what[sizeof l->words + 32];
+  const heddle_pbind operands = slices_of(l, ins, outs);
+  const uint64_t before = kit_heap_calls();
+  const heddle_status s = k->t.op.resize(made, &l->ready->r.region, &operands, &k->err);
+  const uint64_t calls = kit_heap_calls() - before;
+  if (calls != 0)
+    kit_fail(k, "op.resize called host.alloc %llu times for %s; it allocates nothing", (unsigned long long)calls,
+             l->words);
+  if (s == HEDDLE_EUNSUPPORTED) return false;
+  snprintf(what, sizeof what, "op.resize of %s", l->words);
+  kit_ok(k, s, what);
+  return true;
+}
+
+uint32_t op_resized(kit *k, heddle_pstream *stream, const op_ready *sizes, op_want (*wants)[OP_OUT], uint32_t n_sizes,
+                    uint32_t how, uint32_t bound_as) {
+  launch *l = calloc(1, sizeof *l);
+  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
+  place *all[MOST];
+  uint32_t n = 0, refused = 0, now = 0;
+  heddle_pslice ins[OP_IN], outs[OP_OUT];
+  heddle_plaunch *made = NULL;
+  char text[400];
+  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
+  l->k = k;
+  l->dev = k->dev;
+  l->stream = stream;
+  l->ready = &sizes[0];
+  words_of(l, how, -1);
+  size_places(k, &sizes[0], in, out);
+  collect(l, in, out, all, &n);
+  lay_out(l, how, -1, all, n);
+  snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, l->words);
+  size_launch(l, &sizes[bound_as]);
+  const heddle_pbind operands = slices_of(l, ins, outs);
+  kit_ok(k, k->t.op.bind(sizes[0].op, stream, &operands, &made, &k->err), "op.bind of a launch that is resized");
+  if ((how & OP_MOVED) != 0) {
+    size_launch(l, &sizes[0]);
+    lay_out(l, how, -1, all, n);
   }
-  free(l);
+  bool runs = bound_as == 0; /* what was bound too small is resized first */
+  for (uint32_t i = 1; i <= 2 * n_sizes; i++) {
+    const uint32_t to = i % n_sizes;
+    char shapes[400];
+    op_text(sizes[to].c, shapes, sizeof shapes);
+    snprintf(l->words, sizeof l->words, "%.380s, resized to %.360s", text, shapes);
+    size_launch(l, &sizes[to]);
+    if (resize_launch(l, made)) {
+      now = to;
+      runs = true;
+    } else { /* the launch is as before */
+      refused++;
+      size_launch(l, &sizes[now]);
+    }
+    if (!runs) continue;
+    kit_ok(k, k->t.op.run(made, &k->err), "op.run of a resized launch");
+    op_sync(k, stream);
+    look(l, wants[now], all, n);
+  }
+  k->t.op.launch_free(made);
+  free_launch(l);
+  return refused;
 }

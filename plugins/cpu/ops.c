@@ -376,12 +376,18 @@ static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *reg
   if (!fits || operands->n_inputs != op->n_inputs || operands->n_outputs != op->n_outputs ||
       region->n_inputs != op->n_inputs || region->n_outputs != op->n_outputs)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu:0: this launch cannot be resized");
+  const cpu_operand scratch = {op->workspace_bytes, CPU_ALIGNMENT};
+  void *workspace = NULL;
   heddle_status s = resolve_sized(op, region, operands, addresses, err);
+  if (s == HEDDLE_OK) s = resolve(&scratch, &operands->workspace, "workspace", 0, &workspace, err);
+  if (s == HEDDLE_OK && launch->onednn != NULL && workspace != launch->workspace)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu:0: the workspace lies elsewhere than the launch was bound to");
   if (s == HEDDLE_OK && launch->onednn != NULL)
     return onednn_resize(launch->onednn, region, addresses, addresses + op->n_inputs, err);
   if (s == HEDDLE_OK) s = ref_resize(launch->own, region, err);
   if (s != HEDDLE_OK) return s;
   memcpy(launch->addresses, addresses, n * sizeof *addresses);
+  launch->workspace = workspace;
   set_kernel(launch, launch->own);
   return HEDDLE_OK;
 }

@@ -21,13 +21,26 @@ typedef struct dispatch {
   size_t src_at, dst_at, bytes;
 } dispatch;
 
-/* What run reads comes first. objects: sub-buffers of this launch's own. */
+/* A slice as a kernel sees it. Two operands at the same place share an object, since a kernel may not reach the same
+ * bytes through two. */
+typedef struct operand {
+  cl_mem object;
+  cl_mem mem; /* and where it begins in the allocation */
+  uint64_t base;
+  uint64_t bytes; /* of the object from there on */
+} operand;
+
+/* What run reads comes first. objects: sub-buffers of this launch's own. operands: at their places, and as many more
+ * where the launch can be resized, for those of other shapes. */
 struct heddle_plaunch {
   heddle_pstream *stream;
   uint32_t n_dispatches, n_objects;
   dispatch *dispatches;
   heddle_pdevice *dev;
   cl_mem *objects;
+  heddle_pop *op;
+  operand *operands;
+  k_sized sized;
 };
 
 static k_site site_of(const heddle_pinstance *self, const ocl_info *info) {
@@ -123,6 +136,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     if (step->kind == K_STEP_KERNEL && (!op->by_blas[i] || product.beta != 0.0f))
       s = ocl_program_get(dev, step->text, op->by_blas[i] ? "spread" : step->name, step->tail, step->options,
                           &op->programs[i], err);
+    op->k.plan.is_fixed |= op->by_blas[i]; /* CLBlast chooses its kernels by sizes */
   }
   if (s == HEDDLE_OK && op->k.plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
@@ -144,29 +158,42 @@ static void launch_free(heddle_plaunch *launch) {
     if (launch->dispatches[i].kernel != NULL) clReleaseKernel(launch->dispatches[i].kernel);
   }
   for (uint32_t i = 0; i < launch->n_objects; i++) clReleaseMemObject(launch->objects[i]);
+  const k_site site = site_of(dev->self, dev->info);
+  k_sized_finish(&site, &launch->sized);
   host->free(host->ctx, launch->dispatches);
   host->free(host->ctx, launch->objects);
+  host->free(host->ctx, launch->operands);
   host->free(host->ctx, launch);
 }
 
-/* A slice as a kernel sees it. Two operands at the same place share an object, since a kernel may not reach the same
- * bytes through two. */
-typedef struct operand {
-  cl_mem object;
-  cl_mem mem; /* and where it begins in the allocation */
-  uint64_t base;
-} operand;
+/* The operands of the launch's plan i. */
+static operand *operands_of(const heddle_plaunch *launch, uint32_t i) {
+  return launch->operands + (uint64_t)i * k_op_places(&launch->op->k);
+}
 
+/* k: what the operands are sized by; is_bound: objects are there already, and none is made. */
 typedef struct binding {
-  heddle_pop *op;
+  const k_op *k;
   heddle_plaunch *launch;
   operand *all; /* at their places */
+  bool is_bound;
 } binding;
+
+/* A view of an operand; of an open op as large as for its bound, so that it serves larger shapes too. */
+static heddle_status make_view(heddle_plaunch *launch, const heddle_pbuffer *b, uint64_t offset, uint64_t wanted,
+                               operand *o, heddle_error *err) {
+  o->bytes = wanted < b->bytes - offset ? wanted : b->bytes - offset;
+  const cl_buffer_region region = {(size_t)o->base, (size_t)o->bytes};
+  cl_int code = CL_SUCCESS;
+  o->object = clCreateSubBuffer(b->mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+  const heddle_status s = ocl_check(launch->dev, code, "make a view for an operand", err);
+  if (s == HEDDLE_OK) launch->objects[launch->n_objects++] = o->object;
+  return s;
+}
 
 static heddle_status reach(void *ctx, uint32_t place, const heddle_pslice *slice, const char *what, heddle_error *err) {
   const binding *to = ctx;
-  const heddle_pop *op = to->op;
-  heddle_pdevice *dev = op->dev;
+  heddle_pdevice *dev = to->launch->dev;
   const heddle_pbuffer *b = slice->buffer;
   operand *o = &to->all[place];
   if (b->dev->context != dev->context || b->own == NULL || b->kind == HEDDLE_MEMORY_PINNED)
@@ -179,39 +206,50 @@ static heddle_status reach(void *ctx, uint32_t place, const heddle_pslice *slice
   o->mem = b->mem;
   o->base = b->base + slice->offset;
   for (uint32_t k = 0; k < place; k++) {
-    if (to->all[k].mem != o->mem || to->all[k].base != o->base || op->k.bytes[k] < op->k.bytes[place]) continue;
-    o->object = to->all[k].object;
+    const operand *other = &to->all[k];
+    if (other->object == NULL || other->mem != o->mem || other->base != o->base || other->bytes < to->k->bytes[place])
+      continue;
+    o->object = other->object;
+    o->bytes = other->bytes;
     return HEDDLE_OK;
   }
   if (slice->offset == 0) {
     o->object = b->own;
+    o->bytes = b->bytes;
     return HEDDLE_OK;
   }
-  const cl_buffer_region region = {(size_t)o->base, (size_t)op->k.bytes[place]};
-  cl_int code = CL_SUCCESS;
-  o->object = clCreateSubBuffer(b->mem, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-  s = ocl_check(dev, code, "make a view for an operand", err);
-  if (s == HEDDLE_OK) to->launch->objects[to->launch->n_objects++] = o->object;
-  return s;
+  const operand *before = operands_of(to->launch, to->launch->sized.now) + place;
+  if (!to->is_bound) return make_view(to->launch, b, slice->offset, to->k->bytes[place], o, err);
+  if (before->object == NULL || before->mem != o->mem || before->base != o->base || before->bytes < to->k->bytes[place])
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "opencl:%u: %s lies elsewhere than the launch was bound to", dev->index,
+                  what);
+  o->object = before->object;
+  o->bytes = before->bytes;
+  return HEDDLE_OK;
 }
 
 static const operand *operand_of(const heddle_pop *op, const operand *operands, uint32_t arg) {
   return &operands[k_op_place(&op->k, arg)];
 }
 
+/* The parameters and operands of a step, these from first on. */
+static cl_int set_args(const k_op *k, uint32_t i, uint32_t first, uint64_t groups, const operand *operands,
+                       dispatch *d) {
+  const k_step *step = &k->plan.steps[i];
+  cl_int code = clSetKernelArg(d->kernel, 0, (size_t)step->params_bytes, &step->params);
+  for (uint32_t at = first; at < step->n_args && code == CL_SUCCESS; at++)
+    code = clSetKernelArg(d->kernel, at - first + 1, sizeof(cl_mem), &operands[k_op_place(k, step->args[at])].object);
+  d->global = (size_t)groups * K_GROUP;
+  return code;
+}
+
 /* A kernel of step i's program, with the step's operands from first on. */
 static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const char *name, uint32_t first, uint64_t groups,
                                  const operand *operands, dispatch *d, heddle_error *err) {
-  const k_step *step = &op->k.plan.steps[i];
   cl_int code = CL_SUCCESS;
   d->kernel = clCreateKernel(op->programs[i], name, &code);
   if (code != CL_SUCCESS) d->kernel = NULL;
-  if (code == CL_SUCCESS) code = clSetKernelArg(d->kernel, 0, (size_t)step->params_bytes, &step->params);
-  for (uint32_t k = first; k < step->n_args && code == CL_SUCCESS; k++) {
-    const operand *o = operand_of(op, operands, step->args[k]);
-    code = clSetKernelArg(d->kernel, k - first + 1, sizeof(cl_mem), &o->object);
-  }
-  d->global = (size_t)groups * K_GROUP;
+  if (code == CL_SUCCESS) code = set_args(&op->k, i, first, groups, operands, d);
   return ocl_check(op->dev, code, "bind a kernel", err);
 }
 
@@ -236,15 +274,16 @@ static heddle_status bind_product(const heddle_pop *op, uint32_t i, const operan
   return HEDDLE_OK;
 }
 
-/* Copies are given to whole allocations, where the driver sees whether two ranges are apart. */
-static void bind_copy(const heddle_pop *op, uint32_t i, const operand *operands, dispatch *d) {
-  const k_step *step = &op->k.plan.steps[i];
-  const operand *src = operand_of(op, operands, step->args[0]), *dst = operand_of(op, operands, step->args[1]);
+/* Copies are given to whole allocations, where the driver sees whether two ranges are apart. In place there is nothing to
+ * move. */
+static void set_copy(const k_op *k, uint32_t i, const operand *operands, dispatch *d) {
+  const k_step *step = &k->plan.steps[i];
+  const operand *src = &operands[k_op_place(k, step->args[0])], *dst = &operands[k_op_place(k, step->args[1])];
   d->src = src->mem;
   d->dst = dst->mem;
   d->src_at = (size_t)(src->base + step->copy_from);
   d->dst_at = (size_t)(dst->base + step->copy_at);
-  d->bytes = (size_t)step->copy_bytes;
+  d->bytes = d->src != d->dst || d->src_at != d->dst_at ? (size_t)step->copy_bytes : 0;
 }
 
 static heddle_status bind_steps(heddle_pop *op, heddle_plaunch *launch, const operand *operands, heddle_error *err) {
@@ -256,14 +295,9 @@ static heddle_status bind_steps(heddle_pop *op, heddle_plaunch *launch, const op
       s = bind_product(op, i, operands, launch, err);
       continue;
     }
-    if (step->kind == K_STEP_KERNEL) {
-      launch->n_dispatches++;
-      s = bind_kernel(op, i, step->name, 0, step->groups, operands, d, err);
-      continue;
-    }
-    bind_copy(op, i, operands, d);
-    /* In place there is nothing to move. */
-    if (d->src != d->dst || d->src_at != d->dst_at) launch->n_dispatches++;
+    launch->n_dispatches++;
+    if (step->kind == K_STEP_KERNEL) s = bind_kernel(op, i, step->name, 0, step->groups, operands, d, err);
+    else set_copy(&op->k, i, operands, d);
   }
   return s;
 }
@@ -271,7 +305,6 @@ static heddle_status bind_steps(heddle_pop *op, heddle_plaunch *launch, const op
 static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
                              heddle_error *err) {
   heddle_pdevice *dev = op->dev;
-  const heddle_host *host = dev->host;
   const k_site site = site_of(dev->self, dev->info);
   void *memory = NULL, *dispatches = NULL, *objects = NULL, *operands = NULL;
   heddle_status s = ocl_health(dev, err);
@@ -280,25 +313,54 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   heddle_plaunch *launch = memory;
   launch->dev = dev;
   launch->stream = stream;
+  launch->op = op;
   ocl_count(&dev->live_objects, 1);
   s = k_op_memory(&site, 2 * (uint64_t)op->k.plan.n_steps + 1, sizeof(dispatch), &dispatches, err);
   launch->dispatches = dispatches;
   if (s == HEDDLE_OK) s = k_op_memory(&site, k_op_places(&op->k), sizeof(cl_mem), &objects, err);
   launch->objects = objects;
-  if (s == HEDDLE_OK) s = k_op_memory(&site, k_op_places(&op->k), sizeof(operand), &operands, err);
-  binding b = {op, launch, operands};
+  const uint64_t plans = op->k.open ? 2 : 1;
+  if (s == HEDDLE_OK) s = k_op_memory(&site, plans * k_op_places(&op->k), sizeof(operand), &operands, err);
+  launch->operands = operands;
+  if (s == HEDDLE_OK) s = k_sized_make(&site, &op->k, &launch->sized, err);
+  binding b = {&op->k, launch, operands, false};
   if (s == HEDDLE_OK) s = k_op_bind(&site, &op->k, stream != NULL && stream->dev == dev, slices, reach, &b, err);
   if (s == HEDDLE_OK) {
-    b.all[k_op_table(&op->k)] = (operand){op->table, op->table, 0};
+    b.all[k_op_table(&op->k)] = (operand){op->table, op->table, 0, op->k.plan.table_bytes};
     s = bind_steps(op, launch, b.all, err);
   }
-  host->free(host->ctx, operands);
   if (s != HEDDLE_OK) {
     launch_free(launch);
     return s;
   }
   *out = launch;
   return HEDDLE_OK;
+}
+
+/* Arguments can only be refused here where a kernel does not have them, which the first shapes have shown. */
+static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *slices,
+                               heddle_error *err) {
+  const heddle_pop *op = launch->op;
+  const k_site site = site_of(op->dev->self, op->dev->info);
+  const k_op *next = NULL;
+  const uint32_t table = k_op_table(&op->k);
+  heddle_status s = ocl_health(op->dev, err);
+  if (s == HEDDLE_OK) s = k_sized_plan(&site, &op->k, region, &launch->sized, &next, err);
+  if (s != HEDDLE_OK) return s;
+  operand *operands = operands_of(launch, launch->sized.now ^ 1);
+  memset(operands, 0, k_op_places(&op->k) * sizeof *operands);
+  binding b = {next, launch, operands, true};
+  operands[table] = operands_of(launch, launch->sized.now)[table];
+  s = k_op_bind(&site, next, true, slices, reach, &b, err);
+  cl_int code = CL_SUCCESS;
+  for (uint32_t i = 0; i < launch->n_dispatches && s == HEDDLE_OK && code == CL_SUCCESS; i++) {
+    dispatch *d = &launch->dispatches[i]; /* step i's */
+    if (d->kernel != NULL) code = set_args(next, i, 0, next->plan.steps[i].groups, operands, d);
+    else set_copy(next, i, operands, d);
+  }
+  if (s == HEDDLE_OK) s = ocl_check(op->dev, code, "resize an operator", err);
+  if (s == HEDDLE_OK) k_sized_take(&launch->sized);
+  return s;
 }
 
 /* ---------------------------------------------------------------- run */
@@ -315,7 +377,7 @@ static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
       code = ocl_put_kernel(stream, d->kernel, 1, &d->global, &local);
     } else if (d->product.m != 0) {
       code = ocl_put(stream, &(ocl_command){.kind = OCL_PRODUCT, .product = &d->product});
-    } else {
+    } else if (d->bytes > 0) {
       code = ocl_put_copy(stream, d->src, d->dst, d->src_at, d->dst_at, d->bytes);
     }
   }
@@ -332,4 +394,5 @@ const heddle_op_table ocl_op_table = {
     .run = op_run,
     .partition = ocl_partition,
     .list = op_list,
+    .resize = op_resize,
 };

@@ -11,6 +11,8 @@ struct heddle_plaunch {
   uint8_t *workspace;
   uint8_t **operands; /* inputs, then outputs, as they lie */
   void **values;      /* of all steps, plain */
+  uint8_t **others;   /* operands of the shapes that a resize gives */
+  ref_op *own;        /* the only step's, where the launch can be resized; else NULL */
   uint64_t reserved;  /* bytes of the device, for the setting launch_bytes */
 };
 
@@ -46,7 +48,8 @@ void sim_launch_execute(heddle_plaunch *l) {
   for (uint32_t i = 0; i < op->n_steps; i++) {
     const sim_step *step = &op->steps[i];
     void **values = l->values + step->first;
-    ref_run(step->op, values, values + step->n_inputs, l->workspace == NULL ? NULL : l->workspace + op->scratch);
+    ref_run(l->own != NULL ? l->own : step->op, values, values + step->n_inputs,
+            l->workspace == NULL ? NULL : l->workspace + op->scratch);
     if (step->wrong.elements > 0) sim_wrong_apply(step, values[step->n_inputs]);
   }
   for (uint32_t k = op->n_inputs; op->any_blocked && k < op->n_inputs + op->n_outputs; k++) {
@@ -86,23 +89,34 @@ static void launch_destroy(const heddle_host *host, sim_retired *retired) {
   heddle_plaunch *l = (heddle_plaunch *)retired;
   heddle_pop *op = l->op;
   atomic_fetch_sub(&op->dev->live_bytes, l->reserved);
+  ref_free(l->own);
+  host->free(host->ctx, l->others);
   host->free(host->ctx, l->operands);
   host->free(host->ctx, l->values);
   host->free(host->ctx, l);
   sim_op_drop(op);
 }
 
-static heddle_status resolve_all(heddle_plaunch *l, const heddle_pbind *b, heddle_error *err) {
+/* sized: the bytes of each operand, inputs first; NULL: as for the op's own shapes, or what an open op is given of them. */
+static heddle_status resolve_all(heddle_plaunch *l, const heddle_pbind *b, const uint64_t *sized, uint8_t **operands,
+                                 uint8_t **workspace, heddle_error *err) {
   const heddle_pop *op = l->op;
-  heddle_status status = resolve(op, &b->workspace, op->workspace_bytes, "workspace", 0, &l->workspace, err);
-  for (uint32_t k = 0; k < op->n_inputs && status == HEDDLE_OK; k++) {
-    const sim_operand *in = &op->operands[k];
-    status = resolve(op, &b->inputs[k], in->absorbed ? 0 : in->bytes, "input", k, &l->operands[k], err);
+  heddle_status status = resolve(op, &b->workspace, op->workspace_bytes, "workspace", 0, workspace, err);
+  for (uint32_t k = 0; k < op->n_inputs + op->n_outputs && status == HEDDLE_OK; k++) {
+    const bool in = k < op->n_inputs;
+    const uint32_t slot = in ? k : k - op->n_inputs;
+    const heddle_pslice *slice = in ? &b->inputs[slot] : &b->outputs[slot];
+    const uint64_t given = slice->buffer == NULL ? 0 : slice->bytes, most = op->operands[k].bytes;
+    uint64_t need = sized != NULL ? sized[k] : op->open && given < most ? given : most;
+    if (op->operands[k].absorbed) need = 0;
+    status = resolve(op, slice, need, in ? "input" : "output", slot, &operands[k], err);
   }
-  for (uint32_t k = 0; k < op->n_outputs && status == HEDDLE_OK; k++)
-    status = resolve(op, &b->outputs[k], op->operands[op->n_inputs + k].bytes, "output", k,
-                     &l->operands[op->n_inputs + k], err);
-  for (uint32_t i = 0; i < op->n_places && status == HEDDLE_OK; i++) {
+  return status;
+}
+
+static void set_values(heddle_plaunch *l) {
+  const heddle_pop *op = l->op;
+  for (uint32_t i = 0; i < op->n_places; i++) {
     const sim_place *place = &op->places[i];
     switch (place->at) {
     case SIM_AT_INPUT: l->values[i] = l->operands[place->slot]; break;
@@ -111,7 +125,6 @@ static heddle_status resolve_all(heddle_plaunch *l, const heddle_pbind *b, heddl
     default: break;
     }
   }
-  return status;
 }
 
 heddle_status sim_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
@@ -137,9 +150,12 @@ heddle_status sim_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   atomic_fetch_add(&op->references, 1);
   l->operands = sim_alloc(host, (op->n_inputs + op->n_outputs + 1) * sizeof *l->operands);
   l->values = sim_alloc(host, (op->n_places + 1) * sizeof *l->values);
-  if (l->operands == NULL || l->values == NULL)
+  l->others = sim_alloc(host, (op->n_inputs + op->n_outputs + 1) * (sizeof *l->others + sizeof(uint64_t)));
+  if (l->operands == NULL || l->values == NULL || l->others == NULL)
     status = p_fail(err, HEDDLE_ENOMEM, 0, "bind of node '%s': no memory", op->name);
-  if (status == HEDDLE_OK) status = resolve_all(l, operands, err);
+  if (status == HEDDLE_OK && op->open) status = ref_copy(op->steps[0].op, &l->own, err);
+  if (status == HEDDLE_OK) status = resolve_all(l, operands, NULL, l->operands, &l->workspace, err);
+  if (status == HEDDLE_OK) set_values(l);
   if (status == HEDDLE_OK) status = sim_memory_reserve(op->dev, op->dev->settings.launch_bytes, err);
   if (status == HEDDLE_OK) l->reserved = op->dev->settings.launch_bytes;
   if (status != HEDDLE_OK) {
@@ -148,6 +164,42 @@ heddle_status sim_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   }
   atomic_fetch_add(&op->dev->live_objects, 1);
   *out = l;
+  return HEDDLE_OK;
+}
+
+/* The bytes of the operands of other shapes. */
+static heddle_status size_operands(const heddle_pop *op, const heddle_pregion *region, uint64_t *sized,
+                                   heddle_error *err) {
+  for (uint32_t k = 0; k < op->n_inputs + op->n_outputs; k++) {
+    const int32_t v = k < op->n_inputs ? region->inputs[k] : region->outputs[k - op->n_inputs];
+    const heddle_pvalue *value = region_value(region, v);
+    if (value == NULL || value->layout != 0 || !region_value_bytes(value, &sized[k]) ||
+        (sized[k] > op->operands[k].bytes && !op->operands[k].absorbed))
+      return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': a launch is resized beyond its bound", op->name);
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status sim_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                            heddle_error *err) {
+  if (launch == NULL || launch->magic != SIM_MAGIC_LAUNCH)
+    return p_fail(err, HEDDLE_EINVAL, 0, "resize: the handle is no live launch of sim");
+  const heddle_pop *op = launch->op;
+  const uint32_t n = op->n_inputs + op->n_outputs;
+  uint64_t *sized = (uint64_t *)(void *)(launch->others + n + 1);
+  uint8_t *workspace = NULL;
+  heddle_status status = sim_stream_enter(launch->stream, SIM_CALL_BIND, NULL, err);
+  if (status != HEDDLE_OK) return status;
+  if (launch->own == NULL || op->steps[0].wrong.elements > 0 || region->n_inputs != op->n_inputs ||
+      region->n_outputs != op->n_outputs || operands->n_inputs != op->n_inputs || operands->n_outputs != op->n_outputs)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': this launch cannot be resized", op->name);
+  status = size_operands(op, region, sized, err);
+  if (status == HEDDLE_OK) status = resolve_all(launch, operands, sized, launch->others, &workspace, err);
+  if (status == HEDDLE_OK) status = ref_resize(launch->own, region, err);
+  if (status != HEDDLE_OK) return status;
+  memcpy(launch->operands, launch->others, n * sizeof *launch->operands);
+  launch->workspace = workspace;
+  set_values(launch);
   return HEDDLE_OK;
 }
 

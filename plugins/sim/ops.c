@@ -27,13 +27,19 @@ static uint64_t keep_pairs(const sim_plan *plan, bool blocked, int32_t *pairs) {
   return n;
 }
 
+/* Whether launches of an offer can be resized: one node on plain bytes. */
+static bool resizes(const heddle_pregion *region, const sim_plan *plan, bool blocked) {
+  return (region->flags & HEDDLE_REGION_OPEN) != 0 && plan->n_nodes == 1 && !plan->reorder && !blocked;
+}
+
 static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *region, const sim_plan *plan,
                                 bool blocked, heddle_offer_fn offer, void *sink, heddle_error *err) {
   const heddle_host *host = self->host;
   bool tokens = blocked || plan->reorder;
   heddle_poffer o = {
       .struct_size = sizeof o,
-      .flags = self->settings.bare ? HEDDLE_OFFER_BARE : 0,
+      .flags =
+          (self->settings.bare ? HEDDLE_OFFER_BARE : 0) | (resizes(region, plan, blocked) ? HEDDLE_OFFER_RESIZES : 0),
       .input_layouts = tokens ? plan->input_layouts : NULL,
       .output_layouts = tokens ? plan->output_layouts : NULL,
       .input_flags = plan->input_flags,
@@ -191,6 +197,7 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
       op->n_places += plan.subs[i].region.n_inputs + plan.subs[i].region.n_outputs;
     snprintf(op->name, sizeof op->name, "%s", first->name == NULL ? "" : first->name);
     status = op_build(op, region, &plan, plan.blocked && offer == 0, err);
+    op->open = status == HEDDLE_OK && resizes(region, &plan, plan.blocked && offer == 0);
     if (status != HEDDLE_OK) op_destroy(host, &op->retired);
   }
   sim_plan_finish(host, &plan);
@@ -210,4 +217,5 @@ const heddle_op_table sim_op_table = {
     .run = sim_op_run,
     .partition = sim_partition,
     .list = op_list,
+    .resize = sim_op_resize,
 };

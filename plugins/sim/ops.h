@@ -123,6 +123,7 @@ struct heddle_pop {
   bool reorder;
   bool any_blocked;
   bool bare;
+  bool open; /* its launches will be resized: one step, plain; what they are bound to may be too small at first */
   uint64_t busy_us; /* setting op_us, of all its nodes */
   uint64_t workspace_bytes;
   uint64_t scratch;      /* offset of the reference ops' own workspace */
@@ -140,6 +141,8 @@ void sim_launch_drop(heddle_plaunch *launch);
 
 heddle_status sim_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                           heddle_error *err);
+heddle_status sim_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                            heddle_error *err);
 heddle_status sim_op_run(heddle_plaunch *launch, heddle_error *err);
 void sim_launch_free(heddle_plaunch *launch);
 

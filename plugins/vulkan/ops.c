@@ -117,6 +117,19 @@ static heddle_status set_groups(const heddle_pop *op, uint64_t groups, vlk_step 
   return HEDDLE_OK;
 }
 
+uint64_t vlk_stored_bytes(const heddle_pdevice *dev) {
+  const uint64_t align = dev->info->alignment;
+  return (VLK_PARAM_WORDS * sizeof(uint32_t) + align - 1) / align * align;
+}
+
+/* A shader that has stored parameters may have its first ones as push constants too, for another way through it. */
+heddle_status vlk_step_set(const heddle_pop *op, const vlk_shader *shader, vlk_step *step, heddle_error *err) {
+  step->params_at = UINT64_MAX;
+  step->n_push = shader->n_params < VLK_PUSH_WORDS ? shader->n_params : VLK_PUSH_WORDS;
+  memcpy(step->push, shader->params, step->n_push * sizeof(uint32_t));
+  return set_groups(op, shader->groups, step, err);
+}
+
 /* image: the bytes of constants, growing; *used of them are taken. */
 static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint64_t *used, heddle_error *err) {
   const k_step *step = &op->k.plan.steps[i];
@@ -125,17 +138,18 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
   if (step->kind != K_STEP_KERNEL) return HEDDLE_OK;
   heddle_status s = vlk_shader_of(op->dev->host, op->dev->info, step, vlk_half_args(&op->half, step), &shader, err);
   if (s != HEDDLE_OK) return s;
-  out->params_at = UINT64_MAX;
-  /* A shader that has stored ones may have its first ones as push constants too, for another way through it. */
-  out->n_push = shader.n_params < VLK_PUSH_WORDS ? shader.n_params : VLK_PUSH_WORDS;
-  memcpy(out->push, shader.params, out->n_push * sizeof(uint32_t));
+  s = vlk_step_set(op, &shader, out, err);
+  out->code = shader.code;
+  out->is_made = shader.made != NULL;
+  out->n_specs = shader.n_specs;
+  memcpy(out->specs, shader.specs, sizeof out->specs);
+  op->stores |= shader.n_params > VLK_PUSH_WORDS;
   if (shader.n_params > VLK_PUSH_WORDS) {
     out->params_at = *used;
     out->params_bytes = shader.n_params * sizeof(uint32_t);
     memcpy(image + *used, shader.params, (size_t)out->params_bytes);
     *used += (out->params_bytes + op->dev->info->alignment - 1) / op->dev->info->alignment * op->dev->info->alignment;
   }
-  s = set_groups(op, shader.groups, out, err);
   if (s == HEDDLE_OK) s = vlk_pipeline_get(op->dev, &shader, &out->pipeline, err);
   vlk_shader_free(op->dev->host, &shader);
   return s;
@@ -144,8 +158,7 @@ static heddle_status prepare_step(heddle_pop *op, uint32_t i, char *image, uint6
 static heddle_status prepare_steps(heddle_pop *op, const heddle_pregion *region, heddle_error *err) {
   heddle_pdevice *dev = op->dev;
   const heddle_host *host = dev->host;
-  const uint64_t align = dev->info->alignment, word = sizeof(uint32_t);
-  const uint64_t each = (VLK_PARAM_WORDS * word + align - 1) / align * align;
+  const uint64_t align = dev->info->alignment, each = vlk_stored_bytes(dev);
   void *image = NULL;
   op->half.at = (op->k.plan.table_bytes + align - 1) / align * align;
   uint64_t used = (op->half.at + op->half.bytes + align - 1) / align * align;
@@ -176,11 +189,13 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   s = k_op_init(&site, region, offer, &op->k, err);
   if (s == HEDDLE_OK) op->half = vlk_half_choose(dev->info, region, &op->k.plan);
   if (op->half.input != VLK_NO_INPUT) op->k.bytes[op->half.input] = 0; /* a launch is not given it */
+  op->k.plan.is_fixed |= op->half.input != VLK_NO_INPUT;
   if (s == HEDDLE_OK) s = k_op_memory(&site, op->k.plan.n_steps + 1, sizeof(vlk_step), &steps, err);
   op->steps = steps;
   if (s == HEDDLE_OK) s = vlk_nothing(dev, &op->nothing, err);
   if (s == HEDDLE_OK) s = refused(region, check_reach(dev->info, &op->k.plan, &op->half, region, err), err);
   if (s == HEDDLE_OK) s = refused(region, prepare_steps(op, region, err), err);
+  op->k.plan.is_fixed |= op->stores && dev->info->noncoherent; /* a launch writes them to the host's memory */
   if (s != HEDDLE_OK) {
     op_free(op);
     return s;
@@ -199,4 +214,5 @@ const heddle_op_table vlk_op_table = {
     .run = vlk_run,
     .partition = vlk_partition,
     .list = op_list,
+    .resize = vlk_op_resize,
 };

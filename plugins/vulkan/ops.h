@@ -7,9 +7,13 @@
 
 #include "plugins/common/kernels/op.h"
 
-/* A step of a plan as it is launched. pipeline NULL: a copy. */
+/* A step of a plan as it is launched. pipeline NULL: a copy. code and specs: what the pipeline was made of; is_made: and of
+ * code made for the step. */
 typedef struct vlk_step {
   const vlk_pipeline *pipeline;
+  const vlk_code *code;
+  bool is_made;
+  uint32_t n_specs, specs[VLK_SPECS];
   uint32_t groups[2];
   uint32_t n_push;    /* words */
   uint64_t params_at; /* in constants; UINT64_MAX: all parameters are pushed */
@@ -25,6 +29,7 @@ struct heddle_pop {
   vlk_half half;
   vlk_step *steps; /* one for each of the plan's */
   heddle_pbuffer *constants;
+  bool stores; /* a step has parameters that are not pushed */
   const heddle_pbuffer *nothing;
 };
 
@@ -38,5 +43,13 @@ heddle_status vlk_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbin
                        heddle_error *err);
 heddle_status vlk_run(heddle_plaunch *launch, heddle_error *err);
 void vlk_launch_free(heddle_plaunch *launch);
+heddle_status vlk_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *slices,
+                            heddle_error *err);
+
+/* Of parameters that are stored, aligned. */
+uint64_t vlk_stored_bytes(const heddle_pdevice *dev);
+
+/* What a shader's parameters and groups become in a step. */
+heddle_status vlk_step_set(const heddle_pop *op, const vlk_shader *shader, vlk_step *step, heddle_error *err);
 
 #endif

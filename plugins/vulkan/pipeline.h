@@ -22,6 +22,9 @@ typedef struct vlk_pipeline {
 heddle_status vlk_pipeline_get(heddle_pdevice *dev, const vlk_shader *shader, const vlk_pipeline **out,
                                heddle_error *err);
 
+/* The same of one that was made before; NULL where there is none, or one is being made. Any thread. */
+const vlk_pipeline *vlk_pipeline_find(heddle_pdevice *dev, const vlk_shader *shader);
+
 /* A pipeline of its own for code from outside, through the driver's cache. Any thread. */
 VkResult vlk_pipeline_make(heddle_pdevice *dev, const VkComputePipelineCreateInfo *how, VkPipeline *out);
 

@@ -66,7 +66,7 @@ heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const
 }
 
 void vlk_shader_free(const heddle_host *host, vlk_shader *shader) {
-  host->free(host->ctx, shader->made);
+  if (shader->made != NULL) host->free(host->ctx, shader->made);
   memset(shader, 0, sizeof *shader);
 }
 

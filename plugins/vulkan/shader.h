@@ -50,7 +50,8 @@ typedef struct vlk_shader {
 /* The shader of a step of kind K_STEP_KERNEL on a device that is as info says. HEDDLE_EUNSUPPORTED with the reason, a
  * text that goes behind the node's name: an index over 31 bits, a type that the device does not store, a range that is
  * too long. halves: as in vlk_shader, none but arguments that may be so. Does not allocate, but for chains, whose made
- * is freed with vlk_shader_free; out holds nothing after an error. Any thread. */
+ * is freed with vlk_shader_free; out holds nothing after an error. host NULL: chains get no code, only constants and
+ * parameters. Any thread. */
 heddle_status vlk_shader_of(const heddle_host *host, const struct vlk_info *info, const k_step *step, uint32_t halves,
                             vlk_shader *out, heddle_error *err);
 void vlk_shader_free(const heddle_host *host, vlk_shader *shader);

@@ -90,11 +90,13 @@ struct heddle_pop {
   uint64_t m, k, n; /* MatMul; elementwise: n elements */
   uint32_t slot[2]; /* which of the region's inputs are its operands */
   uint32_t n_inputs;
+  bool open; /* launches are resized; operands may be too small when they are bound */
 };
 
 struct heddle_plaunch {
   heddle_pop *op;
   heddle_pstream *stream;
+  uint64_t m, k, n; /* as the op's, of the present shapes */
   const float *a, *b;
   float *out;
 };
@@ -183,6 +185,8 @@ heddle_status base_op_prepare(heddle_pdevice *dev, const heddle_pregion *region,
                               heddle_error *err);
 heddle_status base_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                            heddle_error *err);
+heddle_status base_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                             heddle_error *err);
 heddle_status base_op_run(heddle_plaunch *launch, heddle_error *err);
 heddle_status base_op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink, heddle_error *err);
 

@@ -46,13 +46,26 @@ static heddle_status make_plan(const heddle_pregion *region, plan *out, heddle_e
   return region_value_count(result, &out->n) ? HEDDLE_OK : cannot(node, "too many elements", err);
 }
 
+#ifdef HEDDLE_REGION_OPEN
+static bool is_open(const heddle_pregion *region) {
+  return (region->flags & HEDDLE_REGION_OPEN) != 0;
+}
+enum { RESIZES = HEDDLE_OFFER_RESIZES };
+#else /* in sound_1_0 */
+static bool is_open(const heddle_pregion *region) {
+  (void)region;
+  return false;
+}
+enum { RESIZES = 0 };
+#endif
+
 heddle_status base_op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, heddle_offer_fn offer,
                             void *sink, heddle_error *err) {
   (void)self, (void)index;
   plan p;
   heddle_status status = make_plan(region, &p, err);
   if (status != HEDDLE_OK) return status;
-  heddle_poffer mine = {.struct_size = sizeof mine};
+  heddle_poffer mine = {.struct_size = sizeof mine, .flags = is_open(region) ? RESIZES : 0};
   return offer(sink, &mine, err);
 }
 
@@ -79,6 +92,7 @@ heddle_status base_op_prepare(heddle_pdevice *dev, const heddle_pregion *region,
   op->slot[0] = (uint32_t)region_input_slot(region, node->inputs[0]);
   op->slot[1] = node->n_inputs == 1 ? op->slot[0] : (uint32_t)region_input_slot(region, node->inputs[1]);
   op->n_inputs = region->n_inputs;
+  op->open = is_open(region);
   atomic_fetch_add(&dev->live_objects, 1);
   *out = op;
   return HEDDLE_OK;
@@ -101,23 +115,51 @@ static heddle_status operand(const heddle_pslice *slice, uint64_t elements, floa
   return status;
 }
 
+/* The operands of a launch for its sizes; fewer elements of those that an open op is bound to. */
+static heddle_status take_operands(heddle_plaunch *l, const heddle_pbind *operands, bool fewer, heddle_error *err) {
+  const heddle_pop *op = l->op;
+  const bool product = op->kind == BASE_MATMUL;
+  float *a, *b, *result;
+  const heddle_pslice *slices[3] = {&operands->inputs[op->slot[0]], &operands->inputs[op->slot[1]],
+                                    &operands->outputs[0]};
+  uint64_t counts[3] = {product ? l->m * l->k : l->n, product ? l->k * l->n : l->n, product ? l->m * l->n : l->n};
+  for (uint32_t i = 0; i < 3 && fewer; i++)
+    if (slices[i]->bytes / sizeof(float) < counts[i]) counts[i] = slices[i]->bytes / sizeof(float);
+  heddle_status status = operand(slices[0], counts[0], &a, err);
+  if (status == HEDDLE_OK) status = operand(slices[1], counts[1], &b, err);
+  if (status == HEDDLE_OK) status = operand(slices[2], counts[2], &result, err);
+  if (status != HEDDLE_OK) return status;
+  l->a = a, l->b = b, l->out = result;
+  return HEDDLE_OK;
+}
+
 heddle_status base_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                            heddle_error *err) {
-  bool product = op->kind == BASE_MATMUL;
-  float *a, *b, *result;
+  heddle_plaunch made = {.op = op, .stream = stream, .m = op->m, .k = op->k, .n = op->n};
   if (operands->n_inputs != op->n_inputs || operands->n_outputs != 1)
     return p_fail(err, HEDDLE_EINVAL, 0, "%u operands and %u results; %u and 1 are needed", operands->n_inputs,
                   operands->n_outputs, op->n_inputs);
-  heddle_status status = operand(&operands->inputs[op->slot[0]], product ? op->m * op->k : op->n, &a, err);
-  if (status == HEDDLE_OK) status = operand(&operands->inputs[op->slot[1]], product ? op->k * op->n : op->n, &b, err);
-  if (status == HEDDLE_OK) status = operand(&operands->outputs[0], product ? op->m * op->n : op->n, &result, err);
+  heddle_status status = take_operands(&made, operands, op->open, err);
   if (status != HEDDLE_OK) return status;
   heddle_plaunch *launch = base_zeroed(op->dev->host, sizeof *launch);
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for a launch", op->dev->index);
-  *launch = (heddle_plaunch){.op = op, .stream = stream, .a = a, .b = b, .out = result};
+  *launch = made;
   atomic_fetch_add(&op->dev->live_objects, 1);
   *out = launch;
   return HEDDLE_OK;
+}
+
+heddle_status base_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                             heddle_error *err) {
+  plan p;
+  heddle_plaunch made = *launch;
+  heddle_status status = make_plan(region, &p, err);
+  if (status == HEDDLE_OK && !launch->op->open) status = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "it is not open");
+  if (status != HEDDLE_OK) return status;
+  made.m = p.m, made.k = p.k, made.n = p.n;
+  status = take_operands(&made, operands, false, err);
+  if (status == HEDDLE_OK) *launch = made;
+  return status;
 }
 
 void base_launch_free(heddle_plaunch *launch) {
@@ -127,12 +169,12 @@ void base_launch_free(heddle_plaunch *launch) {
   host->free(host->ctx, launch);
 }
 
-static void multiply(const heddle_plaunch *l, const heddle_pop *op) {
-  for (uint64_t i = 0; i < op->m; i++) {
-    for (uint64_t j = 0; j < op->n; j++) {
+static void multiply(const heddle_plaunch *l) {
+  for (uint64_t i = 0; i < l->m; i++) {
+    for (uint64_t j = 0; j < l->n; j++) {
       double sum = 0;
-      for (uint64_t k = 0; k < op->k; k++) sum += (double)l->a[i * op->k + k] * (double)l->b[k * op->n + j];
-      l->out[i * op->n + j] = (float)sum;
+      for (uint64_t k = 0; k < l->k; k++) sum += (double)l->a[i * l->k + k] * (double)l->b[k * l->n + j];
+      l->out[i * l->n + j] = (float)sum;
     }
   }
 }
@@ -142,11 +184,11 @@ heddle_status base_run_launch(heddle_pstream *stream, base_task *task, heddle_er
   const heddle_plaunch *l = task->launch;
   const heddle_pop *op = l->op;
   if (op->kind == BASE_MATMUL) {
-    multiply(l, op);
+    multiply(l);
     return HEDDLE_OK;
   }
   /* Relu keeps what is not a number, as the specification's max(0, x) does. */
-  for (uint64_t i = 0; i < op->n; i++) l->out[i] = op->kind == BASE_ADD ? l->a[i] + l->b[i] : l->a[i] < 0 ? 0 : l->a[i];
+  for (uint64_t i = 0; i < l->n; i++) l->out[i] = op->kind == BASE_ADD ? l->a[i] + l->b[i] : l->a[i] < 0 ? 0 : l->a[i];
   return HEDDLE_OK;
 }
 

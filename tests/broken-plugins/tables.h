@@ -83,6 +83,9 @@ static const heddle_op_table op_table = {
     .prepare = base_op_prepare,
     .bind = base_op_bind,
     .run = base_op_run,
+#if HEDDLE_ABI_MINOR >= 2 /* 0 in sound_1_0 */
+    .resize = base_op_resize,
+#endif
     .list = base_op_list,
 #ifdef BASE_PARTITION
     .partition = BASE_PARTITION,

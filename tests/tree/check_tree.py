@@ -43,6 +43,7 @@ MAY_INCLUDE = {
     "rpc": {"heddle"},
     "remote": {"heddle", "core", "rpc"},  # and what it shares with the plugin remote
     "mpi": {"heddle"},
+    "ort_ep": {"heddle", "core", "plugins"},
     "bindings": {"heddle"},
     "tools": {"heddle"},
     "conformance": {"heddle", "operators", "plugins"},

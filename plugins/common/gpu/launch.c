@@ -13,24 +13,29 @@ typedef struct dispatch {
   size_t bytes;
 } dispatch;
 
-/* What run reads comes first. */
+/* What run reads comes first. all: the operands at their places, for a resize. */
 struct heddle_plaunch {
   heddle_pstream *stream;
   uint32_t n_dispatches;
   dispatch *dispatches;
   gpu_address workspace;
   heddle_pdevice *dev;
-  gpu_address *operands;
+  gpu_address *operands, *all;
   void **args;
+  heddle_pop *op;
+  k_sized sized;
 };
 
 void gpu_launch_free(heddle_plaunch *launch) {
   if (launch == NULL) return;
   heddle_pdevice *dev = launch->dev;
   const heddle_host *host = dev->host;
+  const k_site site = gpu_site(dev->self, dev->info);
   gpu_count(&dev->live_objects, -1);
+  k_sized_finish(&site, &launch->sized);
   host->free(host->ctx, launch->dispatches);
   host->free(host->ctx, launch->operands);
+  host->free(host->ctx, launch->all);
   host->free(host->ctx, launch->args);
   host->free(host->ctx, launch);
 }
@@ -69,18 +74,18 @@ static heddle_status resolve_workspace(const heddle_pop *op, const heddle_pslice
   return gpu_range(dev, slice->buffer, slice->offset, slice->bytes, "workspace of an operator", err);
 }
 
-/* The step's own operands from operands on, and its arguments from args on. */
-static void bind_step(heddle_pop *op, uint32_t i, const gpu_address *all, heddle_plaunch *launch, gpu_address *operands,
-                      void **args) {
-  k_step *step = &op->k.plan.steps[i];
+/* The step's own operands from operands on, and its arguments from args on. k: the op's plan, or that of other shapes. */
+static void bind_step(heddle_pop *op, const k_op *k, uint32_t i, const gpu_address *all, heddle_plaunch *launch,
+                      gpu_address *operands, void **args) {
+  k_step *step = &k->plan.steps[i];
   dispatch d = {.args = args, .operands = operands};
-  for (uint32_t k = 0; k < step->n_args; k++) operands[k] = all[k_op_place(&op->k, step->args[k])];
+  for (uint32_t n = 0; n < step->n_args; n++) operands[n] = all[k_op_place(k, step->args[n])];
   if (step->kind == K_STEP_KERNEL) {
     d.function = op->functions[i];
     d.by_library = op->by_library[i];
     d.groups = (unsigned)step->groups; /* query has seen that it fits */
     args[0] = &step->params;
-    for (uint32_t k = 0; k < step->n_args; k++) args[k + 1] = &operands[k];
+    for (uint32_t n = 0; n < step->n_args; n++) args[n + 1] = &operands[n];
     if (d.groups == 0 && d.by_library == NULL) return;
   } else {
     d.src = operands[0] + step->copy_from;
@@ -91,18 +96,18 @@ static void bind_step(heddle_pop *op, uint32_t i, const gpu_address *all, heddle
   launch->dispatches[launch->n_dispatches++] = d;
 }
 
-static void bind_steps(heddle_pop *op, heddle_plaunch *launch, const gpu_address *all) {
+static void bind_steps(heddle_pop *op, const k_op *k, heddle_plaunch *launch, const gpu_address *all) {
   uint64_t used = 0;
-  for (uint32_t i = 0; i < op->k.plan.n_steps; i++) {
-    bind_step(op, i, all, launch, launch->operands + used, launch->args + used + i);
-    used += op->k.plan.steps[i].n_args;
+  launch->n_dispatches = 0;
+  for (uint32_t i = 0; i < k->plan.n_steps; i++) {
+    bind_step(op, k, i, all, launch, launch->operands + used, launch->args + used + i);
+    used += k->plan.steps[i].n_args;
   }
 }
 
 heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
                           heddle_error *err) {
   heddle_pdevice *dev = op->dev;
-  const heddle_host *host = dev->host;
   const k_site site = gpu_site(dev->self, dev->info);
   const uint64_t steps = op->k.plan.n_steps;
   void *memory = NULL, *dispatches = NULL, *operands = NULL, *args = NULL, *all = NULL;
@@ -114,6 +119,7 @@ heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   heddle_plaunch *launch = memory;
   launch->dev = dev;
   launch->stream = stream;
+  launch->op = op;
   gpu_count(&dev->live_objects, 1);
   s = k_op_memory(&site, steps + 1, sizeof(dispatch), &dispatches, err);
   launch->dispatches = dispatches;
@@ -122,17 +128,40 @@ heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_p
   if (s == HEDDLE_OK) s = k_op_memory(&site, n_args + steps + 1, sizeof(void *), &args, err);
   launch->args = args;
   if (s == HEDDLE_OK) s = k_op_memory(&site, k_op_places(&op->k), sizeof(gpu_address), &all, err);
+  launch->all = all;
+  if (s == HEDDLE_OK) s = k_sized_make(&site, &op->k, &launch->sized, err);
   binding b = {op, all};
   if (s == HEDDLE_OK) b.all[k_op_table(&op->k)] = op->table;
   if (s == HEDDLE_OK) s = k_op_bind(&site, &op->k, stream != NULL && stream->dev == dev, slices, reach, &b, err);
   if (s == HEDDLE_OK) s = resolve_workspace(op, &slices->workspace, &launch->workspace, err);
-  if (s == HEDDLE_OK) bind_steps(op, launch, b.all);
-  host->free(host->ctx, all);
+  if (s == HEDDLE_OK) bind_steps(op, &op->k, launch, b.all);
   if (s != HEDDLE_OK) {
     gpu_launch_free(launch);
     return s;
   }
   *out = launch;
+  return HEDDLE_OK;
+}
+
+/* The workspace is that of the bound. */
+heddle_status gpu_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *slices,
+                            heddle_error *err) {
+  heddle_pop *op = launch->op;
+  const k_site site = gpu_site(op->dev->self, op->dev->info);
+  const k_op *next = NULL;
+  gpu_address workspace = launch->workspace;
+  binding b = {op, launch->all};
+  heddle_status s = gpu_health(op->dev, err);
+  if (s == HEDDLE_OK) s = k_sized_plan(&site, &op->k, region, &launch->sized, &next, err);
+  if (s != HEDDLE_OK) return s;
+  memset(b.all, 0, k_op_places(next) * sizeof *b.all); /* nothing that runs reads it */
+  b.all[k_op_table(next)] = op->table;
+  s = k_op_bind(&site, next, true, slices, reach, &b, err);
+  if (s == HEDDLE_OK) s = resolve_workspace(op, &slices->workspace, &workspace, err);
+  if (s != HEDDLE_OK) return s;
+  launch->workspace = workspace;
+  bind_steps(op, next, launch, b.all);
+  k_sized_take(&launch->sized);
   return HEDDLE_OK;
 }
 

@@ -158,7 +158,10 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
   if (s == HEDDLE_OK) s = k_op_memory(&site, op->k.plan.n_steps + 1, sizeof(void *), &by_library, err);
   op->by_library = by_library;
   if (s == HEDDLE_OK) op->workspace_bytes = workspace_of(dev->self, dev->index, region, &op->k.plan);
-  for (uint32_t i = 0; i < op->k.plan.n_steps && s == HEDDLE_OK; i++) s = prepare_step(op, region, i, err);
+  for (uint32_t i = 0; i < op->k.plan.n_steps && s == HEDDLE_OK; i++) {
+    s = prepare_step(op, region, i, err);
+    op->k.plan.is_fixed |= op->by_library[i] != NULL; /* which a library has made ready for these sizes */
+  }
   if (s == HEDDLE_OK && op->k.plan.table != NULL) s = make_table(op, err);
   if (s != HEDDLE_OK) {
     op_free(op);
@@ -178,4 +181,5 @@ const heddle_op_table gpu_op_table = {
     .run = gpu_op_run,
     .partition = gpu_partition,
     .list = op_list,
+    .resize = gpu_op_resize,
 };

@@ -23,6 +23,8 @@ k_site gpu_site(const heddle_pinstance *self, const gpu_info *info);
 void gpu_launch_free(heddle_plaunch *launch);
 heddle_status gpu_op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *slices, heddle_plaunch **out,
                           heddle_error *err);
+heddle_status gpu_op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *slices,
+                            heddle_error *err);
 heddle_status gpu_op_run(heddle_plaunch *launch, heddle_error *err);
 
 #endif

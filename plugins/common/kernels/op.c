@@ -18,6 +18,7 @@ heddle_status k_op_offer(const k_site *site, const heddle_pregion *region, k_acc
   s = accept(ctx, region, &plan, &workspace, err);
   const heddle_poffer answer = {
       .struct_size = sizeof answer,
+      .flags = k_may_resize(region, &plan) ? HEDDLE_OFFER_RESIZES : 0,
       .input_flags = plan.input_flags,
       .in_place = plan.pairs,
       .n_in_place = plan.n_pairs,
@@ -49,17 +50,47 @@ static void set_bytes(k_op *op, const heddle_pregion *region) {
   memcpy(op->bytes + k_op_table(op) + 1, op->plan.part_bytes, sizeof op->plan.part_bytes);
 }
 
-heddle_status k_op_init(const k_site *site, const heddle_pregion *region, uint32_t offer, k_op *out,
-                        heddle_error *err) {
-  void *bytes = NULL;
-  *out = (k_op){.n_inputs = region->n_inputs, .n_outputs = region->n_outputs};
-  if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: offer %u was not made", site->name, site->index, offer);
-  heddle_status s = k_plan_make(site->host, region, site->features, &out->plan, err);
-  if (s == HEDDLE_OK) s = k_op_memory(site, k_op_places(out), sizeof *out->bytes, &bytes, err);
+heddle_status k_op_fill(const k_site *site, const heddle_host *host, const heddle_pregion *region, const k_plan *like,
+                        k_op *out, heddle_error *err) {
+  heddle_status s = k_plan_make_like(host, region, site->features, like, &out->plan, err);
   if (s != HEDDLE_OK) return s;
-  out->bytes = bytes;
+  const uint64_t bytes = k_op_places(out) * sizeof *out->bytes;
+  out->bytes = host->alloc(host->ctx, bytes, _Alignof(max_align_t));
+  if (out->bytes == NULL)
+    return p_fail(err, HEDDLE_ENOMEM, 0, "%s:%u: no memory for an operator", site->name, site->index);
+  memset(out->bytes, 0, (size_t)bytes);
   set_bytes(out, region);
   return HEDDLE_OK;
+}
+
+/* The host's memory, counted. */
+typedef struct meter {
+  const heddle_host *host;
+  uint64_t bytes;
+} meter;
+
+static void *metered(void *ctx, uint64_t bytes, uint64_t align) {
+  meter *m = ctx;
+  m->bytes += bytes + K_ROOM_ALIGN;
+  return m->host->alloc(m->host->ctx, bytes, align);
+}
+
+static void unmetered(void *ctx, void *memory) {
+  const meter *m = ctx;
+  m->host->free(m->host->ctx, memory);
+}
+
+heddle_status k_op_init(const k_site *site, const heddle_pregion *region, uint32_t offer, k_op *out,
+                        heddle_error *err) {
+  *out = (k_op){.n_inputs = region->n_inputs, .n_outputs = region->n_outputs};
+  if (offer != 0) return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: offer %u was not made", site->name, site->index, offer);
+  meter m = {site->host, 0};
+  const heddle_host host = {.struct_size = sizeof host, .ctx = &m, .alloc = metered, .free = unmetered};
+  const heddle_status s = k_op_fill(site, &host, region, NULL, out, err);
+  out->plan.host = site->host; /* also of a plan that is not whole */
+  out->room = m.bytes;
+  out->open = s == HEDDLE_OK && k_may_resize(region, &out->plan);
+  return s;
 }
 
 void k_op_finish(k_op *op) {
@@ -91,8 +122,8 @@ heddle_status k_op_bind(const k_site *site, const k_op *op, bool same_device, co
       slice.offset += at;
       slice.bytes = slice.bytes < at ? 0 : slice.bytes - at < op->bytes[i] ? slice.bytes - at : op->bytes[i];
     }
-    if (op->bytes[i] == 0) continue;
-    if (slice.buffer == NULL || slice.bytes < op->bytes[i])
+    if (op->bytes[i] == 0 || (op->open && i < table && slice.buffer == NULL)) continue;
+    if (slice.buffer == NULL || (slice.bytes < op->bytes[i] && !(op->open && i < table)))
       return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: %s needs %llu bytes and is given %llu", site->name, site->index,
                     what, (unsigned long long)op->bytes[i], slice.buffer != NULL ? (unsigned long long)slice.bytes : 0);
     s = reach(ctx, i, &slice, what, err);

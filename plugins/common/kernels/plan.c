@@ -70,6 +70,17 @@ heddle_status k_kernel_add(k_plan *plan, const char *text, const char *name, uin
   return HEDDLE_OK;
 }
 
+const k_step *k_like(const k_node *n) {
+  const k_plan *like = n->plan->like;
+  const uint32_t at = n->plan->n_steps;
+  return like != NULL && at < like->n_steps && like->steps[at].kind == K_STEP_KERNEL ? &like->steps[at] : NULL;
+}
+
+bool k_prefers(const k_node *n, const char *name, bool chosen) {
+  const k_step *like = k_like(n);
+  return like != NULL ? strcmp(like->name, name) == 0 : chosen;
+}
+
 uint32_t k_input(const k_node *n, uint32_t k) {
   return (uint32_t)region_input_slot(n->ref.region, n->ref.node->inputs[k]);
 }
@@ -192,10 +203,16 @@ static bool input_is_used(const k_plan *plan, uint32_t slot) {
 
 heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
                           heddle_error *err) {
+  return k_plan_make_like(host, region, features, NULL, out, err);
+}
+
+heddle_status k_plan_make_like(const heddle_host *host, const heddle_pregion *region, uint64_t features,
+                               const k_plan *like, k_plan *out, heddle_error *err) {
   k_node n = {{region, NULL, {NULL, NULL, NULL}, NULL}, NULL, out};
   memset(out, 0, sizeof *out);
   out->host = host;
   out->features = features;
+  out->like = like;
   heddle_status s = plan_region(&n, err);
   if (s == HEDDLE_OK && region->n_inputs > 0) {
     out->input_flags = host->alloc(host->ctx, region->n_inputs * sizeof(uint32_t), _Alignof(uint32_t));
@@ -206,6 +223,7 @@ heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region,
     const bool absorbed = value != NULL && value->data != NULL && !input_is_used(out, i);
     out->input_flags[i] = absorbed ? HEDDLE_INPUT_ABSORBED : 0;
   }
+  out->like = NULL;
   if (s != HEDDLE_OK) k_plan_free(out);
   return s;
 }

@@ -115,14 +115,20 @@ typedef struct k_plan {
   uint32_t n_steps, cap_steps;
   uint32_t *input_flags; /* one per region input */
   int32_t pairs[2 * K_PAIRS];
-  uint32_t n_pairs, reserved;
-  double work; /* products, or elements moved: for an estimate of time */
+  uint32_t n_pairs;
+  bool is_fixed; /* a launch of it cannot be resized; the driver's to say */
+  double work;   /* products, or elements moved: for an estimate of time */
+  const struct k_plan
+      *like; /* while it is planned: another one whose kernels are to serve, where they can; else NULL */
 } k_plan;
 
 /* Plans a region for a device with features: HEDDLE_OK, or HEDDLE_EUNSUPPORTED with node, operator and why. The same
  * region gives the same plan. Memory through host->alloc; the plan keeps nothing of the region. Any thread. */
 heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region, uint64_t features, k_plan *out,
                           heddle_error *err);
+heddle_status k_plan_make_like(const heddle_host *host, const heddle_pregion *region, uint64_t features,
+                               const k_plan *like, k_plan *out, heddle_error *err);
+
 /* Bytes of its table, for heddle_poffer.kept_bytes; small ones are bookkeeping. */
 static inline uint64_t k_plan_kept(const k_plan *plan) {
   return plan->table != NULL && plan->table_bytes >= 4096 ? plan->table_bytes : 0;

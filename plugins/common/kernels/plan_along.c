@@ -37,7 +37,8 @@ static heddle_status plan_arg(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   region_value_count(n->ref.out, &columns);
   if (columns == 0) return HEDDLE_OK;
-  const bool group = f->n >= LONG_COLUMN && columns < UINT64_C(1) << 20;
+  const bool chosen = f->n >= LONG_COLUMN && columns < UINT64_C(1) << 20;
+  const bool group = k_prefers(n, "arg_group", chosen) && f->n >= K_GROUP; /* each of a group has an element */
   n->plan->work += 2.0 * (double)columns * (double)f->n;
   return add_step(n, group ? "arg_group" : "arg_item", group ? columns : k_groups(columns), columns, f, &step, err);
 }

@@ -20,12 +20,13 @@ static int64_t pieces(int64_t n, int64_t size) {
 }
 
 /* Large tiles where they are filled, and there are enough of them to keep a device busy. */
-static cut cut_tiles(const k_plan *plan, int64_t m, int64_t n, double batches) {
+static cut cut_tiles(const k_plan *plan, const k_step *like, int64_t m, int64_t n, double batches) {
   const bool on_host = (plan->features & K_HOST_CORES) != 0;
   int64_t each = 8;
   if (m <= 4 * SIDE || n <= 4 * SIDE ||
       (double)pieces(m, 8 * SIDE) * (double)pieces(n, 8 * SIDE) * batches < (on_host ? 8 : 64))
     each = 4;
+  if (like != NULL && strcmp(like->text, "contract") == 0) each = strstr(like->options, "-DEACH=8") != NULL ? 8 : 4;
   return (cut){pieces(m, each * SIDE), pieces(n, each * SIDE),
                each == 8 ? (on_host ? "-DEACH=8 -DRUNS" : "-DEACH=8") : (on_host ? "-DEACH=4 -DRUNS" : "-DEACH=4")};
 }
@@ -87,13 +88,15 @@ static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
   k_step *step = NULL;
   region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
-  lay_down(p);
+  const k_step *like = k_like(n);
+  const bool is_tiled = like != NULL && strcmp(like->name, "contract") == 0; /* which serves any shape */
+  if (!is_tiled) lay_down(p);
   const ref_matmul *m = &p->m;
   if (m->batch_dims > K_DIMS) return ref_refuse(&n->ref, err, "more than %d batch dimensions", K_DIMS);
   const uint64_t batches = results / (uint64_t)m->m / (uint64_t)m->n;
   const bool b_down = m->b_col != 1 && m->b_row == 1, thin_down = b_down && m->k >= LONG_SUM;
-  const char *kernel = m->m != 1 || (b_down && !thin_down) ? "contract" : thin_down ? "thin_down" : "thin";
-  cut c = cut_tiles(n->plan, m->m, m->n, (double)batches);
+  const char *kernel = is_tiled || m->m != 1 || (b_down && !thin_down) ? "contract" : thin_down ? "thin_down" : "thin";
+  cut c = cut_tiles(n->plan, like, m->m, m->n, (double)batches);
   uint64_t groups = (uint64_t)(c.tiles_m * c.tiles_n) * batches;
   if (strcmp(kernel, "thin") == 0) {
     c.tiles_n = pieces(m->n, K_GROUP * ((n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1));
@@ -179,10 +182,10 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
   region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   set_conv(&p, c, transposed);
-  cut cut = cut_tiles(n->plan, p.m, p.n, batches);
+  cut cut = cut_tiles(n->plan, k_like(n), p.m, p.n, batches);
   p.tiles_m = cut.tiles_m;
   p.tiles_n = cut.tiles_n;
-  const bool direct = p.m < FEW_ROWS;
+  const bool direct = k_prefers(n, "direct", p.m < FEW_ROWS);
   uint64_t groups = (uint64_t)(p.tiles_m * p.tiles_n) * (uint64_t)(c->images * c->groups);
   if (direct) {
     p.tiles_n = pieces(p.out[2], (n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1);

@@ -160,8 +160,8 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
     if (reach(w, k) > limit) limit = reach(w, k);
   }
   if (count > limit) limit = count;
-  const bool flat = is_flat(w);
-  bool same = flat && w->dims == 1;
+  const bool flat = is_flat(w) && !k_prefers(n, "walk", false);
+  bool same = flat && w->dims == 1 && !k_prefers(n, "flat", false);
   for (uint32_t k = 0; k < w->n_operands && same; k++) same = w->step[k][0] == 1;
   const char *t1 = w->n_operands > 1 ? w->type[1] : w->type[0], *t2 = w->n_operands > 2 ? w->type[2] : w->type[0];
   heddle_status s = k_kernel_add(

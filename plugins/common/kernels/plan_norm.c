@@ -43,14 +43,14 @@ static heddle_status plan_batch_norm(k_node *n, heddle_error *err) {
   if (count == 0) return HEDDLE_OK;
   k_norm p = planes_of(&op.u.norm, count);
   k_allow_in_place(n, 0);
-  if (p.n < LONG_PLANE) return add_norm(n, "batch_item", k_groups(count), "", &p, err);
+  if (k_prefers(n, "batch_item", p.n < LONG_PLANE)) return add_norm(n, "batch_item", k_groups(count), "", &p, err);
   p.size = (p.n + K_GROUP * K_STRETCH - 1) / (K_GROUP * K_STRETCH);
   return add_norm(n, "batch_plane", (uint64_t)(p.rows * p.size), "", &p, err);
 }
 
 static heddle_status add_rows(k_node *n, const char *options, const k_norm *p, heddle_error *err) {
   const uint64_t rows = (uint64_t)p->rows;
-  const bool by_group = p->n >= LONG_ROW;
+  const bool by_group = k_prefers(n, "norm_group", p->n >= LONG_ROW);
   k_allow_in_place(n, 0);
   return add_norm(n, by_group ? "norm_group" : "norm_item", by_group ? rows : k_groups(rows), options, p, err);
 }

@@ -66,6 +66,11 @@ P_PRINTF(6, 9)
 heddle_status k_kernel_add(k_plan *plan, const char *text, const char *name, uint64_t groups, uint64_t index_limit,
                            const char *options, k_step **out, heddle_error *err, ...);
 
+/* The kernel that the next step is to have where a launch is resized, of which sizes do not decide then; else NULL. And
+ * whether the next step is to be the kernel called name: by that, else as chosen. */
+const k_step *k_like(const k_node *n);
+bool k_prefers(const k_node *n, const char *name, bool chosen);
+
 static inline uint64_t k_groups(uint64_t items) {
   return items / K_GROUP + (items % K_GROUP != 0);
 }

@@ -31,7 +31,8 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
   if (count == 0) return HEDDLE_OK;
   k_allow_in_place(n, 0);
   const uint64_t rows = count / (uint64_t)f->n;
-  const bool by_group = f->n >= LONG_ROW && rows < (f->inner == 1 ? many_rows : MANY_COLUMNS);
+  const bool by_group =
+      k_prefers(n, "softmax_group", f->n >= LONG_ROW && rows < (f->inner == 1 ? many_rows : MANY_COLUMNS));
   s = k_kernel_add(n->plan, "rows", by_group ? "softmax_group" : "softmax_item", by_group ? rows : k_groups(rows),
                    k_limit(n), "%s", &step, err, f->log ? "-DLOG" : "");
   if (s != HEDDLE_OK) return s;
@@ -63,7 +64,8 @@ static heddle_status add_reduce(k_node *n, k_reduce *p, const char *what, heddle
   const char *type = number_word(n->ref.in[0]->dtype, wraps);
   const uint64_t results = (uint64_t)p->results;
   const bool columns = p->kept_dims > 0 && p->kept_step[p->kept_dims - 1] == 1;
-  const bool by_group = p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows);
+  const bool by_group =
+      k_prefers(n, "reduce_group", p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows));
   if (results == 0) return HEDDLE_OK;
   p->by_row = p->row >= LONG_ROW || p->row >= p->outer;
   heddle_status s = k_kernel_add(n->plan, "reduce", by_group ? "reduce_group" : "reduce_item",

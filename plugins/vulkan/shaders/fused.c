@@ -59,5 +59,6 @@ heddle_status vlk_fused(const heddle_host *host, const vlk_info *info, const k_s
     vlk_params(out, p.dim, K_DIMS);
     for (uint32_t k = 0; k < K_INPUTS; k++) vlk_params(out, p.step[k], K_DIMS);
   }
+  if (host == NULL) return HEDDLE_OK;
   return vlk_splice(host, out->code->words, out->code->bytes, &c->program, &out->made, &out->made_bytes, err);
 }

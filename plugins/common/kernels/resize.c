@@ -1,0 +1,108 @@
+/* Launches that are resized (op.h): the region is planned again in the launch's own memory, and compared with the op's
+ * plan. What was compiled for the bound serves where text, options and operands are the same. */
+#include <stddef.h>
+#include <string.h>
+
+#include "plugins/common/kernels/op.h"
+#include "plugins/common/perror.h"
+#include "plugins/common/region.h"
+
+enum { RESIZED_TABLE = 65536 /* bytes; longer ones take long to make, which a resize must not */ };
+
+bool k_may_resize(const heddle_pregion *region, const k_plan *plan) {
+  return (region->flags & HEDDLE_REGION_OPEN) != 0 && !plan->is_fixed && plan->table_bytes <= RESIZED_TABLE;
+}
+
+/* ---- memory that is there already */
+
+typedef struct room {
+  char *at;
+  uint64_t left;
+} room;
+
+static void *take(void *ctx, uint64_t bytes, uint64_t align) {
+  room *r = ctx;
+  const uint64_t whole = (bytes + K_ROOM_ALIGN - 1) / K_ROOM_ALIGN * K_ROOM_ALIGN;
+  if (whole < bytes || whole > r->left || align > K_ROOM_ALIGN) return NULL;
+  void *memory = r->at;
+  r->at += whole;
+  r->left -= whole;
+  return memory;
+}
+
+static void leave(void *ctx, void *memory) {
+  (void)ctx, (void)memory;
+}
+
+heddle_status k_sized_make(const k_site *site, const k_op *op, k_sized *out, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < 2 && s == HEDDLE_OK && op->open; i++)
+    s = k_op_memory(site, 1, op->room, &out->rooms[i], err);
+  return s;
+}
+
+void k_sized_finish(const k_site *site, k_sized *sized) {
+  for (uint32_t i = 0; i < 2; i++) site->host->free(site->host->ctx, sized->rooms[i]);
+  memset(sized, 0, sizeof *sized);
+}
+
+/* ---- the same plan but for sizes */
+
+static bool same_text(const char *a, const char *b) {
+  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+/* Wide indices serve where narrow ones would do. */
+static bool same_options(const char *was, const char *is) {
+  static const char wide[] = "-DIDX=long ", narrow[] = "-DIDX=int ";
+  if (strcmp(was, is) == 0) return true;
+  return strncmp(was, wide, sizeof wide - 1) == 0 && strncmp(is, narrow, sizeof narrow - 1) == 0 &&
+         strcmp(was + sizeof wide - 1, is + sizeof narrow - 1) == 0;
+}
+
+static bool same_step(const k_step *was, const k_step *is) {
+  return was->kind == is->kind && was->n_args == is->n_args &&
+         memcmp(was->args, is->args, was->n_args * sizeof *was->args) == 0 && same_text(was->text, is->text) &&
+         same_text(was->name, is->name) && same_text(was->tail, is->tail) && same_options(was->options, is->options) &&
+         was->params_bytes == is->params_bytes && was->is_product == is->is_product && was->is_conv == is->is_conv &&
+         was->is_portable == is->is_portable && was->param_ints == is->param_ints && was->n_types == is->n_types &&
+         memcmp(was->types, is->types, sizeof was->types) == 0;
+}
+
+static bool has_pair(const k_plan *plan, const int32_t *pair) {
+  for (uint32_t i = 0; i < plan->n_pairs; i++)
+    if (plan->pairs[2 * i] == pair[0] && plan->pairs[2 * i + 1] == pair[1]) return true;
+  return false;
+}
+
+static bool same_plan(const k_op *op, const k_op *next) {
+  const k_plan *was = &op->plan, *is = &next->plan;
+  bool same = was->n_steps == is->n_steps && was->table_bytes == is->table_bytes && !is->is_fixed;
+  if (same && was->table != NULL) same = memcmp(was->table, is->table, (size_t)was->table_bytes) == 0;
+  for (uint32_t i = 0; i < was->n_steps && same; i++) same = same_step(&was->steps[i], &is->steps[i]);
+  for (uint32_t i = 0; i < was->n_pairs && same; i++) same = has_pair(is, &was->pairs[2 * i]);
+  for (uint32_t i = 0; i < op->n_inputs && same; i++) same = was->input_flags[i] == is->input_flags[i];
+  for (uint32_t i = 0; i < K_WORKSPACES && same; i++) same = is->part_bytes[i] <= was->part_bytes[i];
+  for (uint32_t i = 0; i < k_op_table(op) && same; i++) same = next->bytes[i] <= op->bytes[i];
+  return same;
+}
+
+heddle_status k_sized_plan(const k_site *site, const k_op *op, const heddle_pregion *region, k_sized *sized,
+                           const k_op **next, heddle_error *err) {
+  const uint32_t at = sized->now ^ 1;
+  k_op *out = &sized->plans[at];
+  if (!op->open || op->plan.is_fixed || region->n_inputs != op->n_inputs || region->n_outputs != op->n_outputs)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: this launch cannot be resized", site->name, site->index);
+  room r = {sized->rooms[at], op->room};
+  const heddle_host host = {.struct_size = sizeof host, .ctx = &r, .alloc = take, .free = leave};
+  *out = (k_op){.n_inputs = op->n_inputs, .n_outputs = op->n_outputs};
+  const heddle_status s = k_op_fill(site, &host, region, &op->plan, out, err);
+  out->plan.host = NULL; /* nothing of it is freed */
+  if (s != HEDDLE_OK || !same_plan(op, out))
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: these shapes are computed in another way than their bound",
+                  site->name, site->index);
+  memcpy(out->plan.part_bytes, op->plan.part_bytes, sizeof op->plan.part_bytes);
+  memcpy(out->bytes + k_op_table(op) + 1, op->bytes + k_op_table(op) + 1, K_WORKSPACES * sizeof *op->bytes);
+  *next = out;
+  return HEDDLE_OK;
+}
