@@ -129,6 +129,65 @@ static void fast_convolutions_are_rounded(void **state) {
   rig_close(&b.r);
 }
 
+/* An algorithm is good for the math that the heuristics list it with: by tensor cores (TF32) with fast, never by float16, and
+ * in strict as before. */
+static void the_math_goes_with_the_algorithm(void **state) {
+  static const char *const listed[] = {"0", "1", "2", "3"};
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    library_rig b;
+    conv_case k = convs[0];
+    setenv("FAKE_LIBRARY_MATH", listed[i], 1);
+    library_open(&b, NULL, NULL);
+    conv(&b, &k, 0, exact);
+    k.taken = i != 2;
+    conv(&b, &k, HEDDLE_REGION_FAST, i == 0 || i == 1 ? tf32 : exact);
+    rig_close(&b.r);
+  }
+}
+
+static void shapes_that_a_library_refuses_are_the_kernels(void **state) {
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_REFUSE", "3", 1);
+  library_open(&b, NULL, NULL);
+  for (int64_t i = 0; i < 6; i++) {
+    const gemm_case g = {64, 64, 60 + i, 0, (int)(i % 5), false, 0, exact};
+    gemm(&b.r, &g);
+  }
+  assert_int_equal(b.taken, 4);
+  assert_int_equal(b.refused, 2);
+  rig_close(&b.r);
+}
+
+/* The runtime inside of cuBLASLt holds the primary context for good. */
+static void a_library_that_holds_the_context_is_survived(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
+  heddle_pdevice_options options = {.struct_size = sizeof options};
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_RETAIN", "1", 1);
+  setenv("FAKE_GPU_FAULT", "fill:9:700", 1);
+  setenv("FAKE_GPU_STRICT", "0", 1);
+  library_open(&b, NULL, NULL);
+  sim_test *t = &b.r.t;
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 1);
+  heddle_pbuffer *m = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, 4096);
+  for (int i = 0; i < 9 && t->p->stream->query(b.r.d.stream, NULL) != HEDDLE_EDEVICE; i++)
+    (void)t->p->copy->fill(b.r.d.stream, m, 0, 4096, 1, NULL);
+  FAILS(t, HEDDLE_EDEVICE, "(700)", t->p->stream->sync(b.r.d.stream, 20 * SECOND, &t->err));
+  t->p->memory->free(t->dev[0], m);
+  t->p->stream->close(b.r.d.stream);
+  t->p->device->close(t->dev[0]);
+  OK(t, t->p->device->open(t->self, 0, &options, &t->dev[0], &t->err));
+  b.r.d.dev = t->dev[0];
+  b.r.d.stream = sim_stream(t, t->dev[0]);
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 2);
+  rig_close(&b.r);
+}
+
 /* Cards before Ampere have float16 alone on their tensor cores, whose range is not float32's. */
 static void older_cards_round_nothing(void **state) {
   static const gemm_case g = {64, 64, 64, 0, 0, true, HEDDLE_REGION_FAST, exact};
@@ -414,4 +473,5 @@ CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_
       CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(threads_have_their_own_streams),
       CASE(every_allocation_may_fail), CASE(one_library_may_be_off), CASE(all_may_be_off),
       CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
-      CASE(a_path_that_is_none_is_said))
+      CASE(a_path_that_is_none_is_said), CASE(the_math_goes_with_the_algorithm),
+      CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(a_library_that_holds_the_context_is_survived))

@@ -138,7 +138,7 @@ heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const ch
   heddle_status s = gpu_program_get(dev, text, NULL, options, &module, err);
   if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  s = gpu_check(dev, dev->driver->module_function(out, module, name), "find a kernel", err);
+  s = gpu_check(dev, gpu_function_get(dev, module, name, out), "find a kernel", err);
   gpu_leave(dev, &scope);
   return s;
 }

@@ -72,7 +72,7 @@ static bool is_lost(heddle_pdevice *dev) {
   if (gpu_health(dev, NULL) != HEDDLE_OK || gpu_enter(dev, &scope, NULL) != HEDDLE_OK) return true;
   const int code = dev->driver->stream_query(dev->service);
   gpu_leave(dev, &scope);
-  if (dev->vendor->fate(code) != GPU_LOST) return false;
+  if (gpu_fate_of(dev, code) != GPU_LOST) return false;
   gpu_check(dev, code, "the device is lost", NULL);
   return true;
 }
@@ -81,7 +81,7 @@ heddle_status gpu_stream_done_with(heddle_pstream *stream, const gpu_scope *scop
                                    const char *what, heddle_error *err) {
   heddle_pdevice *dev = stream->dev;
   heddle_error why;
-  if (dev->vendor->fate(code) != GPU_LOST || other == dev || is_lost(dev) || !is_lost(other) ||
+  if (gpu_fate_of(dev, code) != GPU_LOST || other == dev || is_lost(dev) || !is_lost(other) ||
       gpu_health(other, &why) == HEDDLE_OK)
     return gpu_stream_done(stream, scope, code, what, err);
   gpu_leave(dev, scope);
