@@ -10,6 +10,7 @@
 #define CREATING_CALL "cublasLtCreate"
 #define FAST_OTHERWISE tf32
 #include "cases_libraries.h"
+#include "gpu_double.h"
 
 /* ---------------------------------------------------------------- convolutions */
 
@@ -157,6 +158,56 @@ static void shapes_that_a_library_refuses_are_the_kernels(void **state) {
   }
   assert_int_equal(b.taken, 4);
   assert_int_equal(b.refused, 2);
+  rig_close(&b.r);
+}
+
+/* Operators with the same weights, of programs for other numbers of rows, share what was rounded; those of the same shapes need no
+ * run to be ready. */
+static void weights_are_rounded_once(void **state) {
+  static const int64_t rows[] = {64, 96, 64};
+  heddle_pop *ops[3];
+  op_case c[3];
+  library_rig b;
+  int calls[4], live[4];
+  (void)state;
+  library_open(&b, NULL, NULL);
+  sim_test *t = &b.r.t;
+  int (*count)(const char *) = NULL;
+  void *library = dlopen(HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  *(void **)&count = library != NULL ? dlsym(library, "fake_library_calls") : NULL;
+  if (count == NULL) { /* it is opened with the first product */
+    static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
+    gemm(&b.r, &g);
+    library = dlopen(HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+    *(void **)&count = dlsym(library, "fake_library_calls");
+  }
+  calls[0] = count("cublasLtMatmul");
+  live[0] = double_live("allocations");
+  for (int i = 0; i < 3; i++) {
+    op_case_init(&c[i], "MatMul");
+    float *x = op_input(&c[i], F32, SHAPE(2, rows[i], 128)), *w = op_input(&c[i], F32, SHAPE(2, 128, 64));
+    op_output(&c[i], F32, SHAPE(2, rows[i], 64));
+    op_fill(x, (size_t)(rows[i] * 128), 1);
+    op_fill(w, 128 * 64, 2);
+    op_constant(&c[i], 1);
+    c[i].values[1].v.data_bytes = sizeof(float) * 128 * 64;
+    c[i].region.flags = HEDDLE_REGION_FAST;
+    OK(t, t->p->op->prepare(t->dev[0], &c[i].region, 0, &ops[i], &t->err));
+    calls[i + 1] = count("cublasLtMatmul");
+    OK(t, t->p->device->idle(t->dev[0], 20 * SECOND, &t->err));
+    live[i + 1] = double_live("allocations");
+  }
+  assert_int_equal(live[1] - live[0], 1); /* the weights */
+  assert_int_equal(live[3], live[1]);
+  assert_int_equal(calls[1] - calls[0], 1);
+  assert_int_equal(calls[2] - calls[1], 1);
+  assert_int_equal(calls[3] - calls[2], 0);
+  for (int i = 0; i < 3; i++) {
+    t->p->op->op_free(ops[i]);
+    op_case_free(&c[i]);
+    OK(t, t->p->device->idle(t->dev[0], 20 * SECOND, &t->err));
+    assert_int_equal(double_live("allocations"), i < 2 ? live[1] : live[0]);
+  }
   rig_close(&b.r);
 }
 
@@ -474,4 +525,5 @@ CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_
       CASE(every_allocation_may_fail), CASE(one_library_may_be_off), CASE(all_may_be_off),
       CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
       CASE(a_path_that_is_none_is_said), CASE(the_math_goes_with_the_algorithm),
-      CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(a_library_that_holds_the_context_is_survived))
+      CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(weights_are_rounded_once),
+      CASE(a_library_that_holds_the_context_is_survived))

@@ -87,8 +87,10 @@ static heddle_status open_inside(heddle_pdevice *dev, heddle_error *err) {
   if (code == 0) code = open_pool(dev);
   heddle_status s = gpu_check(dev, code, "open the device", err);
   if (s == HEDDLE_OK && dev->pool == NULL) s = gpu_blocks_open(dev, err);
+  if (s == HEDDLE_OK) s = gpu_weights_open(dev, err);
   if (s == HEDDLE_OK) s = gpu_watch_open(dev, err);
   if (s != HEDDLE_OK) {
+    gpu_weights_close(dev);
     gpu_blocks_close(dev);
     close_pool(dev);
     if (dev->service != NULL) dev->driver->stream_destroy(dev->service);
@@ -201,6 +203,7 @@ static void device_close(heddle_pdevice *dev) {
     dev->driver->stream_destroy(dev->service);
     gpu_leave(dev, &scope);
   }
+  gpu_weights_close(dev);
   dev->vendor->context_put(dev);
   free_device(dev);
 }

@@ -27,6 +27,7 @@ typedef struct gpu_imports {
   gpu_import *first;
 } gpu_imports;
 typedef struct gpu_watch gpu_watch;
+typedef struct gpu_weights gpu_weights;
 typedef struct gpu_spares gpu_spares;
 
 /* What a code of the driver means for us. NOT_READY: of the query calls. LOST: the device's context is gone. DOUBTFUL: the
@@ -138,6 +139,7 @@ struct heddle_pinstance {
   bool fuse;                /* chains of elementwise nodes become one */
   bool capture;             /* segments become graphs */
   bool pools;               /* stream-ordered allocation; else blocks of our own */
+  bool counters;            /* streams write numbers that waiting threads look at */
   char *cache_dir;          /* absolute; NULL: no cache */
   filecache cache;          /* of compiled programs */
   char *source_dir;         /* where sources are written; NULL: nowhere */
@@ -198,6 +200,7 @@ struct heddle_pdevice {
   struct heddle_pstream *streams;
   heddle_error fault;
   gpu_program *programs; /* compile.c */
+  gpu_weights *weights;  /* constants in bfloat16 (weights.c) */
   gpu_blocks *blocks;    /* memory's own blocks where there are no pools (blocks.c) */
   gpu_watch *watch;      /* fences under way (watch.c) */
   gpu_spares *spares;    /* graphs to be updated (capture.c) */
@@ -352,6 +355,10 @@ bool gpu_signals_over(heddle_pdevice *dev, uint64_t limit_ns);
  * gpu_enter. Any thread. */
 void gpu_spares_drop(heddle_pdevice *dev);
 void gpu_spares_close(heddle_pdevice *dev); /* the same, for good; inside gpu_enter, before programs are unloaded */
+
+/* The device's weights, in open and close of the device. weights.c. */
+heddle_status gpu_weights_open(heddle_pdevice *dev, heddle_error *err);
+void gpu_weights_close(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- programs (compile.c) */
 

@@ -2,12 +2,20 @@
  * is in library_open.c, what a step is to a library in the library's own file. */
 #include "plugins/common/gpu/library_state.h"
 
+#include "plugins/common/filecache.h"
 #include "plugins/common/region.h"
+
+/* Steps that were run once on a device. */
+typedef struct warmed {
+  filecache_key key;
+  struct warmed *next;
+} warmed;
 
 /* What a device has of each library. */
 typedef struct device_state {
   bool tried[GPU_LIBRARIES];
   void *state[GPU_LIBRARIES];
+  warmed *warmed; /* the lock of gpu_libraries guards it */
 } device_state;
 
 void gpu_library_device_close(heddle_pdevice *dev) {
@@ -15,6 +23,11 @@ void gpu_library_device_close(heddle_pdevice *dev) {
   if (state == NULL) return;
   for (int i = 0; i < GPU_LIBRARIES; i++) {
     if (state->state[i] != NULL) gpu_library_at(dev->self, i)->device_close(dev, state->state[i]);
+  }
+  while (state->warmed != NULL) {
+    warmed *next = state->warmed->next;
+    dev->host->free(dev->host->ctx, state->warmed);
+    state->warmed = next;
   }
   dev->host->free(dev->host->ctx, state);
   dev->library_state = NULL;
@@ -145,6 +158,41 @@ static heddle_status warm(heddle_pdevice *dev, gpu_library_step *step, const gpu
   return waited;
 }
 
+/* What a step is to a library: its shapes, and which operands are constant. */
+static filecache_key key_of(int library, const gpu_ask *ask) {
+  const k_step *step = ask->step;
+  filecache_key key = filecache_key_start();
+  const int64_t rest[] = {library, step->n_args, step->images, step->is_product, ask->fast};
+  filecache_key_add(&key, rest, sizeof rest);
+  for (uint32_t k = 0; k < step->n_args; k++) {
+    const uint8_t constant = ask->data[k] != NULL;
+    filecache_key_add(&key, &constant, 1);
+  }
+  filecache_key_add(&key, &step->params, (size_t)step->params_bytes);
+  return filecache_key_end(key);
+}
+
+/* A step like one that ran before needs no run to be ready: programs for other shapes of inputs have many alike. */
+static bool was_warmed(heddle_pdevice *dev, const filecache_key *key) {
+  const device_state *state = dev->library_state;
+  pthread_mutex_lock(&dev->self->libraries->lock);
+  const warmed *x = state->warmed;
+  while (x != NULL && memcmp(&x->key, key, sizeof *key) != 0) x = x->next;
+  pthread_mutex_unlock(&dev->self->libraries->lock);
+  return x != NULL;
+}
+
+static void keep_warmed(heddle_pdevice *dev, const filecache_key *key) {
+  device_state *state = dev->library_state;
+  warmed *x = dev->host->alloc(dev->host->ctx, sizeof *x, _Alignof(warmed));
+  if (x == NULL) return; /* it runs once more next time */
+  x->key = *key;
+  pthread_mutex_lock(&dev->self->libraries->lock);
+  x->next = state->warmed;
+  state->warmed = x;
+  pthread_mutex_unlock(&dev->self->libraries->lock);
+}
+
 heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *region, const k_step *step,
                                   gpu_library_step **out, heddle_error *err) {
   heddle_pinstance *self = dev->self;
@@ -166,7 +214,10 @@ heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *reg
     (*out)->dev = dev;
     (*out)->library = library;
     (*out)->state = state;
-    s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
+    const filecache_key key = key_of(i, &ask);
+    const bool known = was_warmed(dev, &key);
+    if (!known) s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
+    if (!known && s == HEDDLE_OK && fine) keep_warmed(dev, &key);
     if (s != HEDDLE_OK || !fine) {
       gpu_library_free(*out);
       *out = NULL;
