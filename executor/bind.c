@@ -229,6 +229,11 @@ static heddle_status open_line(heddle__bound *b, uint32_t i, heddle__waker *wake
   if (s == HEDDLE_OK) l->fence_handle = heddle__fence_handle(l->fence);
   b->has_watchdog = b->has_watchdog || l->dev->watchdog_ns != 0;
   b->spins = b->spins || (l->dev->desc.caps & HEDDLE_CAP_HOST_CORES) == 0;
+  if (s == HEDDLE_OK && (l->dev->desc.caps & HEDDLE_CAP_POLLED) != 0) {
+    int64_t spin_us = 0;
+    s = heddle__context_number(l->dev->ctx, "spin_us", 0, 0, 1000, &spin_us, err);
+    b->polls_ns = (uint64_t)spin_us * 1000;
+  }
   b->all_inline = false;
   return s;
 }

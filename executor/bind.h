@@ -95,6 +95,7 @@ typedef struct heddle__bound {
   bool stale;
   heddle__side *other; /* the side that does not run; NULL: there is none */
   bool spins;          /* completions are worth a short spin */
+  uint64_t polls_ns;   /* for how long one asks devices for them (HEDDLE_CAP_POLLED); 0: none can be asked */
   bool has_watchdog;   /* a device's work may take only so long */
   bool all_inline;
   bool lengthy;          /* some step of the host's takes long, or its time is not known */

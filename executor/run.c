@@ -275,12 +275,23 @@ static void poll_streams(trip *t, uint32_t *dry) {
   *dry = 0;
 }
 
+/* Devices that say so signal in query what their streams have reached. What is wrong there comes by the fences. */
+static void ask_for_completions(const trip *t) {
+  for (uint32_t i = 0; i < t->b->n_lines; i++) {
+    const heddle__line *l = &t->b->lines[i];
+    if (!l->is_host && l->busy && (l->dev->desc.caps & HEDDLE_CAP_POLLED) != 0)
+      (void)l->t->stream.query(l->stream, NULL);
+  }
+}
+
 static heddle__run_end sleep_until_woken(trip *t, unsigned seen, uint32_t *dry) {
   uint64_t now = heddle__now_ns(), deadline = t->helm->deadline_ns;
   if (t->b->spins) {
-    uint64_t until = now + SPIN_NS;
-    while (atomic_load_explicit(&t->helm->waker->epoch, memory_order_acquire) == seen && now < until)
+    uint64_t until = now + (t->b->polls_ns > SPIN_NS ? t->b->polls_ns : SPIN_NS);
+    while (atomic_load_explicit(&t->helm->waker->epoch, memory_order_acquire) == seen && now < until) {
+      if (t->b->polls_ns > 0) ask_for_completions(t);
       now = heddle__now_ns();
+    }
     if (atomic_load_explicit(&t->helm->waker->epoch, memory_order_acquire) != seen) return HEDDLE__RUN_DONE;
   }
   uint64_t until = now + SLICE_NS < deadline ? now + SLICE_NS : deadline;

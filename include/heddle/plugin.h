@@ -271,6 +271,8 @@ typedef struct heddle_host {
 #define HEDDLE_CAP_VIEWS (UINT64_C(1) << 5)              /* memory.view works on this device */
 #define HEDDLE_CAP_IMPORT_UNIFIED \
   (UINT64_C(1) << 6) /* operators can compute in memory from memory.import_host, as in kind UNIFIED */
+#define HEDDLE_CAP_POLLED \
+  (UINT64_C(1) << 7) /* stream.query costs little and signals the fences reached: the host calls it while it spins */
 
 /* The properties of a device that are known without opening it. The host zeroes the struct and sets struct_size. The
  * plugin fills the members that HEDDLE_HAS reports as present. */

@@ -44,6 +44,11 @@ static bool takes(const gpu_info *info, const gpu_ask *ask, uint64_t *workspace)
   return true;
 }
 
+/* 13.0.2 is of CUDA 13. */
+static int made_for(const void *calls) {
+  return (int)(((const lt_calls *)calls)->version() / 10000);
+}
+
 /* ---------------------------------------------------------------- devices */
 
 static heddle_status device_open(heddle_pdevice *dev, const void *calls, void **out, heddle_error *err) {
@@ -207,6 +212,7 @@ const gpu_library cuda_cublaslt = {
     .n_symbols = sizeof symbols / sizeof symbols[0],
     .calls_bytes = sizeof(lt_calls),
     .version = version,
+    .made_for = made_for,
     .takes = takes,
     .device_open = device_open,
     .device_close = device_close,

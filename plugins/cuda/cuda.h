@@ -15,6 +15,8 @@ typedef struct cuda_access {
 #define CUDA_CALLS(X) \
   X(context_retain, GPU_MUST, "cuDevicePrimaryCtxRetain", (void **out, int device)) \
   X(context_release, GPU_MUST, "cuDevicePrimaryCtxRelease_v2", (int device)) \
+  X(context_create, GPU_MAY, "cuCtxCreate_v2", (void **out, unsigned flags, int device)) \
+  X(context_destroy, GPU_MAY, "cuCtxDestroy_v2", (void *context)) \
   X(context_push, GPU_MUST, "cuCtxPushCurrent_v2", (void *context)) \
   X(context_pop, GPU_MUST, "cuCtxPopCurrent_v2", (void **out)) \
   X(peer_enable, GPU_MAY, "cuCtxEnablePeerAccess", (void *context, unsigned flags)) \
@@ -25,12 +27,17 @@ typedef struct cuda_access {
   X(instantiate_old, GPU_MAY, "cuGraphInstantiate_v2", \
     (void **exec, void *graph, void **error_node, char *log, size_t bytes))
 
+/* Which context a device has: the process's, one of its own, or its own only after the process's was lost while other code
+ * holds it. */
+typedef enum cuda_contexts { CUDA_CONTEXT_AUTO, CUDA_CONTEXT_PRIMARY, CUDA_CONTEXT_OWN } cuda_contexts;
+
 /* What instance->own is. */
 typedef struct cuda_own {
 #define CUDA_CALL_MEMBER(member, need, symbol, args) int(*member) args;
   CUDA_CALLS(CUDA_CALL_MEMBER)
 #undef CUDA_CALL_MEMBER
   cuda_nvrtc *nvrtc;
+  cuda_contexts contexts; /* the setting context */
 } cuda_own;
 
 static inline const cuda_own *cuda_of(const heddle_pinstance *self) {

@@ -39,6 +39,12 @@ static void version(const void *calls, char *buf, size_t bytes) {
   snprintf(buf, bytes, "%zu.%zu.%zu", number / major, number % major / 100, number % 100);
 }
 
+/* 13000 is CUDA 13.0. */
+static int made_for(const void *calls) {
+  const dnn_calls *dnn = calls;
+  return dnn->cudart != NULL ? (int)(dnn->cudart() / 1000) : 0;
+}
+
 /* ---------------------------------------------------------------- which convolutions */
 
 static bool fits(int64_t x) {
@@ -150,9 +156,18 @@ static int make_all(const dnn_calls *dnn, const shape *s, bool bias, int math, d
   return status;
 }
 
-/* The first of the heuristics' algorithms, best first, whose workspace is there. Those that would want another arithmetic than
- * the descriptor has, tensor cores on float16, are passed over. */
-static int choose(dnn_state *state, dnn_step *step, uint64_t most, bool *found) {
+/* The arithmetic that an algorithm of the heuristics is to run with, since it is good only for its own; DNN_NO_MATH where
+ * that would be less exact than asked. round: TF32 is allowed, float16, whose range is smaller, is not. Else exact is the one
+ * without tensor cores, and an algorithm of the default one is tried with that. */
+static int math_of(const dnn_choice *choice, bool round, int exact) {
+  if (choice->math == DNN_CONVERSION_MATH) return DNN_NO_MATH;
+  if (round) return choice->math;
+  return choice->math == DNN_TENSOR_MATH ? DNN_NO_MATH : exact;
+}
+
+/* The first of the heuristics' algorithms, best first, that runs with an arithmetic that is allowed and whose workspace is
+ * there. */
+static int choose(dnn_state *state, dnn_step *step, uint64_t most, bool round, int exact, bool *found) {
   const dnn_calls *dnn = state->calls;
   dnn_choice choices[DNN_ALGORITHMS];
   int n = 0;
@@ -161,8 +176,8 @@ static int choose(dnn_state *state, dnn_step *step, uint64_t most, bool *found) 
   int status = dnn->choose(state->handle, step->x, step->w, step->conv, step->y, DNN_ALGORITHMS, &n, choices);
   for (int i = 0; status == 0 && i < n && !*found; i++) {
     size_t bytes = 0;
-    if (choices[i].status != 0 || choices[i].math == DNN_TENSOR_MATH || choices[i].math == DNN_CONVERSION_MATH)
-      continue;
+    const int math = math_of(&choices[i], round, exact);
+    if (choices[i].status != 0 || math == DNN_NO_MATH || dnn->conv_math(step->conv, math) != 0) continue;
     if (dnn->workspace(state->handle, step->x, step->w, step->conv, step->y, choices[i].algo, &bytes) != 0) continue;
     *found = bytes <= most;
     step->algo = choices[i].algo;
@@ -207,7 +222,7 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
     return s;
   }
   int status = make_all(dnn, &dims, ask->step->n_args == 4, math, step);
-  if (status == 0) status = choose(state, step, most_workspace(&dims), &found);
+  if (status == 0) status = choose(state, step, most_workspace(&dims), round, math, &found);
   if (found) {
     snprintf(why, bytes, "algorithm %d%s", step->algo, round ? ", in TF32" : "");
     *out = &step->head;
@@ -252,7 +267,8 @@ static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const g
 static const char *const files[] = {"libcudnn.so.9", "libcudnn.so.8", "libcudnn.so.7", "libcudnn.so", NULL};
 
 static const gpu_symbol symbols[] = {
-#define DNN_SYMBOL(member, symbol, result, args) {symbol, offsetof(dnn_calls, member), false},
+#define DNN_SYMBOL(member, symbol, result, args) \
+  {symbol, offsetof(dnn_calls, member), offsetof(dnn_calls, member) == offsetof(dnn_calls, cudart)},
     DNN_CALLS(DNN_SYMBOL)
 #undef DNN_SYMBOL
 };
@@ -266,6 +282,7 @@ const gpu_library cuda_cudnn = {
     .n_symbols = sizeof symbols / sizeof symbols[0],
     .calls_bytes = sizeof(dnn_calls),
     .version = version,
+    .made_for = made_for,
     .takes = takes,
     .device_open = device_open,
     .device_close = device_close,

@@ -16,6 +16,7 @@ enum {
   DNN_TENSOR_MATH = 1,
   DNN_CONVERSION_MATH = 2,
   DNN_FMA_MATH = 3, /* from version 8 on */
+  DNN_NO_MATH = -1, /* ours */
   DNN_MOST_DIMS = 5,
   DNN_ALGORITHMS = 8
 };
@@ -29,9 +30,10 @@ typedef struct dnn_choice {
   int reserved[3];
 } dnn_choice;
 
-/* X(member, symbol, result, arguments). All but version and words return a status, 0 being success. */
+/* X(member, symbol, result, arguments). All but version, cudart and words return a status, 0 being success. */
 #define DNN_CALLS(X) \
   X(version, "cudnnGetVersion", size_t, (void)) \
+  X(cudart, "cudnnGetCudartVersion", size_t, (void)) \
   X(words, "cudnnGetErrorString", const char *, (int status)) \
   X(create, "cudnnCreate", int, (void **out)) \
   X(destroy, "cudnnDestroy", int, (void *handle)) \

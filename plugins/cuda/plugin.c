@@ -40,6 +40,9 @@ static heddle_status open_instance(const heddle_host *host, heddle_pinstance **o
 
 static const heddle_psetting settings[] = {
     GPU_SETTINGS,
+    P_SETTING_WORD("context", "auto", "auto,primary,own",
+                   "primary: the process's context; own: one of the device's own; auto: its own after the process's "
+                   "was lost"),
     P_SETTING_PATH("nvrtc", "", "the library of NVRTC, which compiles the kernels; none: looked for; off: none"),
     P_SETTING_PATH("cublaslt", "", "the library of cuBLASLt; none: looked for; off: not used"),
     P_SETTING_PATH("cudnn", "", "the library of cuDNN; none: looked for; off: not used"),

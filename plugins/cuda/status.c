@@ -28,9 +28,9 @@ gpu_fate cuda_fate(int code) {
   case 718: /* an invalid program counter */
   case 719: /* a launch failed */
   case 721: /* tensor memory was not given back */
-  case 809: /* a client of MPS was ended */
-  case 911: /* an external device failed */
-  case 999: return GPU_LOST;
+  case 810: /* a client of MPS was ended; 809, that it has too many connections, is a failure like others */
+  case 911: /* an external device failed */ return GPU_LOST;
+  case 999: return GPU_DOUBTFUL;
   default: return GPU_FAILED;
   }
 }

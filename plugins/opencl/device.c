@@ -77,6 +77,7 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
     }
     ocl_stream_drop(next);
   }
+  ocl_streams_reap(dev);
   if (s == HEDDLE_OK) s = ocl_health(dev, err);
   return s;
 }
@@ -99,6 +100,7 @@ static void device_close(heddle_pdevice *dev) {
     host->log(host->ctx, HEDDLE_LOG_WARN, "opencl", "a device is closed while its work hangs; it is left behind");
     return;
   }
+  ocl_streams_reap(dev);
   ocl_programs_release(dev);
   if (dev->service != NULL) clReleaseCommandQueue(dev->service);
   ocl_context_put(dev->self, dev->info);

@@ -18,13 +18,15 @@ static ocl_signal *take(heddle_pstream *stream, heddle_error *err) {
   return x;
 }
 
-/* Gives the signal back, and with it the stream, whose last user this may be. */
-static void give_back(ocl_signal *x) {
+/* Gives the signal back, and with it the stream, whose last user this may be. late: in a callback of the driver's, which may
+ * release no queue: some drivers wait there for all of its work, this callback too. */
+static void give_back(ocl_signal *x, bool late) {
   heddle_pstream *stream = x->stream;
   heddle_pdevice *dev = stream->dev;
   if (x->allocated) dev->host->free(dev->host->ctx, x);
   else atomic_store_explicit(&x->busy, false, memory_order_release);
-  ocl_stream_drop(stream);
+  if (late) ocl_stream_drop_late(stream);
+  else ocl_stream_drop(stream);
   atomic_fetch_sub(&dev->callbacks, 1);
 }
 
@@ -41,7 +43,7 @@ static void CL_CALLBACK reached(cl_event event, cl_int state, void *user) {
     ocl_stream_failed(x->stream, &failed);
     host->fence_fail(host->ctx, x->fence, s, failed.text);
   }
-  give_back(x);
+  give_back(x, true);
 }
 
 static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
@@ -64,7 +66,7 @@ static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, 
   }
   if (code == CL_SUCCESS) return HEDDLE_OK;
   s = ocl_check(stream->dev, code, "signal a fence", err);
-  give_back(x);
+  give_back(x, false);
   return s;
 }
 

@@ -107,6 +107,7 @@ struct heddle_pdevice {
   pthread_mutex_t build_lock; /* guards programs and the making of service; the driver is called with it held */
   bool declares_not;          /* under build_lock: programs are built with the driver's own declarations */
   struct heddle_pstream *streams;
+  struct heddle_pstream *gone; /* whose last use ended in a callback: the next call of the host's frees them */
   ocl_program *programs;
   heddle_error fault;
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
@@ -212,6 +213,11 @@ heddle_status ocl_stream_mark(heddle_pstream *stream, cl_event *out, heddle_erro
 void ocl_stream_reached(heddle_pstream *stream, cl_event mark, uint64_t enqueued);
 
 void ocl_stream_drop(heddle_pstream *stream); /* gives up one use */
+
+/* The same in a callback of the driver's, where a queue may not be released: ocl_streams_reap does that, on a thread of the
+ * host's. */
+void ocl_stream_drop_late(heddle_pstream *stream);
+void ocl_streams_reap(heddle_pdevice *dev);
 
 /* Waits until the event is reached: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure of the work before it. */
 heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns, heddle_error *err);

@@ -189,7 +189,8 @@ heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns,
 
 /* ---------------------------------------------------------------- making and closing */
 
-void ocl_stream_drop(heddle_pstream *stream) {
+/* Ends a use; true: it was the last, and the stream is no longer among the device's. late: it goes to those that are gone. */
+static bool end_use(heddle_pstream *stream, bool late) {
   heddle_pdevice *dev = stream->dev;
   pthread_mutex_lock(&dev->lock);
   const bool last = atomic_fetch_sub(&stream->users, 1) == 1;
@@ -198,8 +199,16 @@ void ocl_stream_drop(heddle_pstream *stream) {
     while (*link != NULL && *link != stream) link = &(*link)->next;
     if (*link == stream) *link = stream->next;
   }
+  if (last && late) {
+    stream->next = dev->gone;
+    dev->gone = stream;
+  }
   pthread_mutex_unlock(&dev->lock);
-  if (!last) return;
+  return last;
+}
+
+static void stream_free(heddle_pstream *stream) {
+  heddle_pdevice *dev = stream->dev;
   if (stream->mark != NULL) clReleaseEvent(stream->mark);
   if (stream->since_first != NULL) clReleaseEvent(stream->since_first);
   if (stream->since_last != NULL) clReleaseEvent(stream->since_last);
@@ -209,11 +218,32 @@ void ocl_stream_drop(heddle_pstream *stream) {
   dev->host->free(dev->host->ctx, stream);
 }
 
+void ocl_stream_drop(heddle_pstream *stream) {
+  if (end_use(stream, false)) stream_free(stream);
+}
+
+void ocl_stream_drop_late(heddle_pstream *stream) {
+  end_use(stream, true);
+}
+
+void ocl_streams_reap(heddle_pdevice *dev) {
+  pthread_mutex_lock(&dev->lock);
+  heddle_pstream *list = dev->gone;
+  dev->gone = NULL;
+  pthread_mutex_unlock(&dev->lock);
+  while (list != NULL) {
+    heddle_pstream *next = list->next;
+    stream_free(list);
+    list = next;
+  }
+}
+
 static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
                                    heddle_error *err) {
   void *memory = NULL;
   cl_int code = CL_SUCCESS;
   (void)kind, (void)priority; /* hints that the OpenCL of today's drivers has no use for */
+  ocl_streams_reap(dev);
   heddle_status s = ocl_health(dev, err);
   if (s == HEDDLE_OK) s = ocl_new(dev->host, sizeof **out, "a stream", &memory, err);
   if (s != HEDDLE_OK) return s;
@@ -303,7 +333,7 @@ static void CL_CALLBACK left_behind(cl_event event, cl_int state, void *user) {
   heddle_pstream *stream = user;
   heddle_pdevice *dev = stream->dev;
   (void)event, (void)state;
-  ocl_stream_drop(stream);
+  ocl_stream_drop_late(stream);
   atomic_fetch_sub(&dev->callbacks, 1);
 }
 

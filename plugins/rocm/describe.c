@@ -57,7 +57,7 @@ heddle_status rocm_describe(heddle_pinstance *self, gpu_info *info, heddle_error
            self->driver_version / 100000 % 100, info->arch);
   info->major = 0;
   info->minor = 0;
-  info->pools = attribute(self, info, ATTRIBUTE_POOLS, 0) > 0 && self->driver.alloc_async != NULL &&
+  info->pools = attribute(self, info, ATTRIBUTE_POOLS, 0) > 0 && self->driver.alloc_from != NULL &&
                 self->driver.free_async != NULL;
   info->integrated = attribute(self, info, ATTRIBUTE_INTEGRATED, 0) > 0;
   info->maps_host = attribute(self, info, ATTRIBUTE_CAN_MAP_HOST, 0) > 0 && self->driver.host_address != NULL;

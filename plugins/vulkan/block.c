@@ -50,6 +50,18 @@ static VkResult make_buffer(heddle_pdevice *dev, uint64_t bytes, const void *nex
   return code;
 }
 
+/* The same for all buffers of one usage, whatever their size. */
+VkResult vlk_block_types(heddle_pdevice *dev, uint32_t *out) {
+  VkMemoryRequirements needs;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  const VkResult code = make_buffer(dev, 4096, NULL, &buffer);
+  if (code != VK_SUCCESS) return code;
+  dev->vk.GetBufferMemoryRequirements(dev->device, buffer, &needs);
+  dev->vk.DestroyBuffer(dev->device, buffer, NULL);
+  *out = needs.memoryTypeBits;
+  return VK_SUCCESS;
+}
+
 static VkResult fill_block(heddle_pdevice *dev, vlk_block *block) {
   VkMemoryRequirements needs;
   VkResult code = make_buffer(dev, block->bytes, NULL, &block->buffer);
@@ -113,7 +125,7 @@ static vlk_block *new_block(heddle_pdevice *dev, uint64_t bytes, uint32_t type, 
 VkResult vlk_block_take(heddle_pdevice *dev, uint64_t align, heddle_pbuffer *b) {
   const uint64_t room = round_up(b->bytes, dev->info->alignment);
   const uint64_t alone = room + (align > 64 ? align : 0); /* that a block for it alone needs */
-  const uint32_t type = dev->info->memory_types[b->kind];
+  const uint32_t type = dev->memory_types[b->kind];
   const bool mapped = is_mapped(dev, b->kind), large = room >= LARGE_BYTES;
   heddle_pbuffer *before = NULL;
   VkResult code = VK_SUCCESS;

@@ -6,8 +6,9 @@ enum { MOST_DEVICES = 64, MOST_FAMILIES = 32 };
 
 /* ---------------------------------------------------------------- memory */
 
-/* The type that has all of need, none of what only special buffers use, and the best score; UINT32_MAX: none. */
-static uint32_t pick(const VkPhysicalDeviceMemoryProperties *memory, VkMemoryPropertyFlags need,
+/* Of the allowed types (a bit each) the one that has all of need, none of what only special buffers use, and the best score;
+ * UINT32_MAX: none. */
+static uint32_t pick(const VkPhysicalDeviceMemoryProperties *memory, uint32_t allowed, VkMemoryPropertyFlags need,
                      const VkMemoryPropertyFlags *wanted, const VkMemoryPropertyFlags *unwanted) {
   const VkMemoryPropertyFlags usual = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
                                       VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
@@ -15,7 +16,7 @@ static uint32_t pick(const VkPhysicalDeviceMemoryProperties *memory, VkMemoryPro
   int best_score = -1;
   for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
     const VkMemoryPropertyFlags flags = memory->memoryTypes[i].propertyFlags;
-    if ((flags & need) != need || (flags & ~usual) != 0) continue;
+    if ((allowed >> i & 1) == 0 || (flags & need) != need || (flags & ~usual) != 0) continue;
     int score = 0;
     for (int k = 0; k < 2; k++) { /* the first counts more */
       score = 2 * score + ((flags & wanted[k]) == wanted[k]);
@@ -28,22 +29,42 @@ static uint32_t pick(const VkPhysicalDeviceMemoryProperties *memory, VkMemoryPro
   return best;
 }
 
-static void choose_memory(vlk_info *out, bool shares) {
+/* By HEDDLE_MEMORY_*. coherent_pinned: PINNED memory is promised to be so. */
+static void pick_types(const VkPhysicalDeviceMemoryProperties *m, uint32_t allowed, bool shares, bool coherent_pinned,
+                       uint32_t *out) {
   const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
   const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT;
   const VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  const VkPhysicalDeviceMemoryProperties *m = &out->memory;
   const VkMemoryPropertyFlags none[2] = {0, 0};
-  out->memory_types[HEDDLE_MEMORY_UNIFIED] =
-      shares && out->integrated ? pick(m, local | visible | coherent, (const VkMemoryPropertyFlags[]){cached, 0}, none)
-                                : UINT32_MAX;
+  out[HEDDLE_MEMORY_UNIFIED] =
+      shares ? pick(m, allowed, local | visible | coherent, (const VkMemoryPropertyFlags[]){cached, 0}, none)
+             : UINT32_MAX;
+  out[HEDDLE_MEMORY_PINNED] =
+      pick(m, allowed, visible | (coherent_pinned ? coherent : 0), (const VkMemoryPropertyFlags[]){cached, coherent},
+           (const VkMemoryPropertyFlags[]){0, local});
+  out[HEDDLE_MEMORY_DEVICE] = out[HEDDLE_MEMORY_UNIFIED] != UINT32_MAX
+                                  ? out[HEDDLE_MEMORY_UNIFIED]
+                                  : pick(m, allowed, local, none, (const VkMemoryPropertyFlags[]){visible, 0});
+}
+
+heddle_status vlk_choose_memory(heddle_pdevice *dev, uint32_t allowed, heddle_error *err) {
+  const vlk_info *info = dev->info;
+  pick_types(&info->memory, allowed, info->unified, !info->noncoherent, dev->memory_types);
+  const bool unified = dev->memory_types[HEDDLE_MEMORY_UNIFIED] != UINT32_MAX;
+  if (dev->memory_types[HEDDLE_MEMORY_PINNED] != UINT32_MAX && dev->memory_types[HEDDLE_MEMORY_DEVICE] != UINT32_MAX &&
+      unified == info->unified)
+    return HEDDLE_OK;
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                "vulkan:%u: buffers of the device may lie in no type of memory that suits them (they may in 0x%x)%s",
+                dev->index, allowed, info->unified ? "; vulkan.unified=0 does without shared memory" : "");
+}
+
+static void choose_memory(vlk_info *out, bool shares) {
+  const VkMemoryPropertyFlags coherent = VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const VkPhysicalDeviceMemoryProperties *m = &out->memory;
+  pick_types(m, UINT32_MAX, shares && out->integrated, false, out->memory_types);
   out->unified = out->memory_types[HEDDLE_MEMORY_UNIFIED] != UINT32_MAX;
-  out->memory_types[HEDDLE_MEMORY_PINNED] =
-      pick(m, visible, (const VkMemoryPropertyFlags[]){cached, coherent}, (const VkMemoryPropertyFlags[]){0, local});
-  out->memory_types[HEDDLE_MEMORY_DEVICE] = out->unified
-                                                ? out->memory_types[HEDDLE_MEMORY_UNIFIED]
-                                                : pick(m, local, none, (const VkMemoryPropertyFlags[]){visible, 0});
   if (out->memory_types[HEDDLE_MEMORY_PINNED] != UINT32_MAX)
     out->noncoherent = (m->memoryTypes[out->memory_types[HEDDLE_MEMORY_PINNED]].propertyFlags & coherent) == 0;
   for (uint32_t i = 0; i < m->memoryHeapCount; i++) {
@@ -149,7 +170,7 @@ static heddle_status describe(heddle_pinstance *self, VkPhysicalDevice id, vlk_i
   out->id = id;
   self->vk.GetPhysicalDeviceProperties(id, &first);
   if (first.apiVersion < VK_API_VERSION_1_1) return HEDDLE_OK;
-  out->api_version = first.apiVersion < VK_API_VERSION_1_3 ? first.apiVersion : VK_API_VERSION_1_3;
+  out->api_version = first.apiVersion < self->api_version ? first.apiVersion : self->api_version;
   heddle_status s = vlk_extensions_of(self, id, &has, err);
   if (s != HEDDLE_OK) return s;
   if (has.pci) pci.pNext = most.pNext, most.pNext = &pci;

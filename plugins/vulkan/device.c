@@ -69,6 +69,9 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   VkResult code = vlk_make_device(self, dev->info, &dev->device, &dev->vk);
   if (code != VK_SUCCESS) dev->device = VK_NULL_HANDLE;
   s = vlk_check(dev, code, "open the device", err);
+  uint32_t allowed = 0;
+  if (s == HEDDLE_OK) s = vlk_check(dev, vlk_block_types(dev, &allowed), "ask where buffers may lie", err);
+  if (s == HEDDLE_OK) s = vlk_choose_memory(dev, allowed, err);
   if (s == HEDDLE_OK) s = make_queues(dev, err);
   if (s != HEDDLE_OK) destroy(dev);
   else *out = dev;

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #define LAYER "VK_LAYER_KHRONOS_validation"
+/* Of VK_KHR_portability_enumeration, which is younger than the oldest headers that will do. */
+#define PORTABILITY "VK_KHR_portability_enumeration"
+enum { ENUMERATE_PORTABILITY = 1 };
 
 /* ---------------------------------------------------------------- validation */
 
@@ -87,10 +90,24 @@ static heddle_status open_library(heddle_pinstance *self, heddle_error *err) {
   return HEDDLE_OK;
 }
 
+/* A loader that knows it shows drivers of layered implementations, such as those over Metal, only where it is asked to. */
+static bool has_portability(const heddle_pinstance *self) {
+  const heddle_host *host = self->host;
+  uint32_t n = 0;
+  bool found = false;
+  if (self->vk.EnumerateInstanceExtensionProperties(NULL, &n, NULL) != VK_SUCCESS || n == 0) return false;
+  VkExtensionProperties *list = host->alloc(host->ctx, n * (uint64_t)sizeof *list, _Alignof(VkExtensionProperties));
+  if (list == NULL) return false;
+  const VkResult code = self->vk.EnumerateInstanceExtensionProperties(NULL, &n, list);
+  for (uint32_t i = 0; i < n && code >= 0; i++) found = found || strcmp(list[i].extensionName, PORTABILITY) == 0;
+  host->free(host->ctx, list);
+  return found;
+}
+
 static heddle_status make_instance(heddle_pinstance *self, heddle_error *err) {
   static const char *const layers[] = {LAYER};
-  static const char *const extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
-                                           VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME};
+  const char *extensions[3];
+  uint32_t n_extensions = 0;
   static const VkValidationFeatureEnableEXT enabled[] = {VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
   VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info(self);
   const VkValidationFeaturesEXT features = {.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
@@ -109,9 +126,16 @@ static heddle_status make_instance(heddle_pinstance *self, heddle_error *err) {
     info.pNext = &features;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = layers;
-    info.enabledExtensionCount = 2;
-    info.ppEnabledExtensionNames = extensions;
+    extensions[n_extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    extensions[n_extensions++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
   }
+  if (has_portability(self)) {
+    extensions[n_extensions++] = PORTABILITY;
+    info.flags = ENUMERATE_PORTABILITY;
+  }
+  info.enabledExtensionCount = n_extensions;
+  info.ppEnabledExtensionNames = extensions;
+  self->api_version = app.apiVersion;
   code = self->vk.CreateInstance(&info, NULL, &self->instance);
   if (code != VK_SUCCESS) {
     self->instance = VK_NULL_HANDLE;

@@ -39,15 +39,15 @@ typedef struct vlk_info {
   uint32_t subgroup_size;     /* 0: no subgroups in compute shaders */
   uint32_t subgroup_ops;      /* VK_SUBGROUP_FEATURE_* of compute shaders; 0 without subgroups */
   uint32_t compute_units;     /* 1 where unknown: Vulkan does not say */
-  uint32_t memory_types[3];   /* by HEDDLE_MEMORY_*; UINT32_MAX: none */
-  uint32_t family, n_queues;  /* that computes, and how many of its queues are used */
-  uint32_t copy_family;       /* that only copies; UINT32_MAX: none is used */
-  uint32_t timestamp_bits;    /* valid ones of family; 0: no times */
-  float timestamp_period;     /* ns of a tick */
-  bool is_cpu;                /* computes on the host's cores */
-  bool integrated;            /* shares the host's memory, or is_cpu */
-  bool unified;               /* HEDDLE_MEMORY_UNIFIED is there */
-  bool noncoherent;           /* PINNED memory needs flush and invalidate */
+  uint32_t memory_types[3]; /* by HEDDLE_MEMORY_*; UINT32_MAX: none. Wishes: a device has those that its buffers take */
+  uint32_t family, n_queues; /* that computes, and how many of its queues are used */
+  uint32_t copy_family;      /* that only copies; UINT32_MAX: none is used */
+  uint32_t timestamp_bits;   /* valid ones of family; 0: no times */
+  float timestamp_period;    /* ns of a tick */
+  bool is_cpu;               /* computes on the host's cores */
+  bool integrated;           /* shares the host's memory, or is_cpu */
+  bool unified;              /* HEDDLE_MEMORY_UNIFIED is there */
+  bool noncoherent;          /* PINNED memory needs flush and invalidate */
   bool timeline, host_reset, calibrates, imports;
   bool fp16, int8, int16, int64, float64; /* arithmetic in shaders */
   bool storage16, storage8;               /* such elements in storage buffers */
@@ -58,6 +58,7 @@ struct heddle_pinstance {
   const heddle_host *host;
   void *library; /* libvulkan */
   VkInstance instance;
+  uint32_t api_version; /* of the instance: no more of a device is used */
   VkDebugUtilsMessengerEXT messenger;
   vlk_calls vk;
   vlk_info *devices;
@@ -86,6 +87,10 @@ void vlk_unload(heddle_pinstance *self);
 /* Fills devices. HEDDLE_ENODEV with a message where there are none. */
 heddle_status vlk_find_devices(heddle_pinstance *self, heddle_error *err);
 
+/* The types of memory for each kind, of those that buffers may lie in (a bit each): the wished ones where they may, else the
+ * next best of the same properties. HEDDLE_EUNSUPPORTED with a message where a kind has none. */
+heddle_status vlk_choose_memory(heddle_pdevice *dev, uint32_t allowed, heddle_error *err);
+
 /* Makes a VkDevice with all that describe found, with one queue of copy_family where that is used. */
 VkResult vlk_make_device(heddle_pinstance *self, const vlk_info *info, VkDevice *out, vlk_device_calls *calls);
 
@@ -103,6 +108,7 @@ struct heddle_pdevice {
   uint32_t n_queues, n_all_queues;
   uint64_t cookie;
   uint32_t index;
+  uint32_t memory_types[3];       /* by HEDDLE_MEMORY_*; UINT32_MAX: none */
   bool timeline;                  /* streams have timeline semaphores; else their submissions have VkFences */
   atomic_bool faulted;            /* fault is set, for good */
   pthread_mutex_t lock;           /* guards streams, retired, and fault; a leaf, no driver is called with it held */
@@ -157,6 +163,7 @@ heddle_status vlk_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint6
 
 /* Finds room for a buffer's bytes in a block, or makes a block; sets buffer, base, room, host and block. give lets the
  * room go, and the block with its last buffer. import makes a block of the caller's memory. Any thread. */
+VkResult vlk_block_types(heddle_pdevice *dev, uint32_t *out); /* a bit each: types of memory that buffers may lie in */
 VkResult vlk_block_take(heddle_pdevice *dev, uint64_t align, heddle_pbuffer *buffer);
 VkResult vlk_block_import(heddle_pdevice *dev, void *pointer, heddle_pbuffer *buffer);
 void vlk_block_give(heddle_pbuffer *buffer);

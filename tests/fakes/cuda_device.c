@@ -136,20 +136,21 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
   return d != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-static CUresult uuid_of(CUuuid *uuid, CUdevice device) {
+/* With FAKE_GPU_MIG devices are parts of one card: the older call gives the card's for each. */
+static CUresult uuid_of(CUuuid *uuid, CUdevice device, bool parts) {
   const eng_device *d = eng_device_get(device);
-  if (d != NULL) memcpy(uuid, d->uuid, sizeof d->uuid);
+  if (d != NULL) memcpy(uuid, parts || !eng_device_mig() ? d->uuid : eng_device_get(0)->uuid, sizeof d->uuid);
   return d != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
   ENG_CALL("cuDeviceGetUuid");
-  return uuid_of(uuid, device);
+  return uuid_of(uuid, device, false);
 }
 
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
   ENG_CALL("cuDeviceGetUuid_v2");
-  return uuid_of(uuid, device);
+  return uuid_of(uuid, device, true);
 }
 
 CUresult cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device) {

@@ -1,6 +1,8 @@
 /* The double of CUDA's driver: memory, pools, copies, fills. */
 #include "cuda_front.h"
 
+#include <string.h>
+
 _Static_assert(sizeof(CUdeviceptr) == sizeof(uint64_t), "a device address is 64 bits");
 
 static int put(CUdeviceptr *out, uint64_t address, int code) {
@@ -78,6 +80,31 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
 CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device) {
   ENG_CALL("cuDeviceGetMemPool");
   return default_pool(out, device);
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props) {
+  static const unsigned char none[sizeof props->reserved];
+  ENG_CALL("cuMemPoolCreate");
+  eng_pool *pool = NULL;
+  if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+      props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || props->win32SecurityAttributes != NULL ||
+      memcmp(props->reserved, none, sizeof none) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const int code = eng_pool_create(props->location.id, &pool);
+  if (code == ENG_OK) *out = (CUmemoryPool)(void *)pool;
+  return code;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  ENG_CALL("cuMemPoolDestroy");
+  return eng_pool_destroy(pool_of(pool));
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  ENG_CALL("cuMemAllocFromPoolAsync");
+  uint64_t address = 0;
+  const int code = eng_alloc_from(&address, bytes, pool_of(pool), stream);
+  return put(out, address, code);
 }
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {

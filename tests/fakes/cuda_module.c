@@ -38,6 +38,11 @@ CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name)
   return code;
 }
 
+CUresult cuFuncLoad(CUfunction function) {
+  ENG_CALL("cuFuncLoad");
+  return eng_function_load(function_of(function));
+}
+
 CUresult cuFuncGetAttribute(int *out, CUfunction_attribute attribute, CUfunction function) {
   ENG_CALL("cuFuncGetAttribute");
   eng_function_info info = {0};

@@ -61,6 +61,11 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg) {
   return eng_host_func(stream, fn, arg);
 }
 
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  ENG_CALL("cuStreamWriteValue64_v2");
+  return flags == 0 ? eng_stream_write(stream, address, value) : ENG_INVALID_VALUE;
+}
+
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback fn, void *arg, unsigned flags) {
   ENG_CALL("cuStreamAddCallback");
   void (*call)(void *, int, void *) = NULL;

@@ -120,6 +120,7 @@ typedef struct eng_device {
 
 int eng_device_count(void);
 const eng_device *eng_device_get(int ordinal); /* NULL: there is none */
+bool eng_device_mig(void);                     /* they are parts of one card */
 int eng_device_peer(int device, int peer);     /* 1: copies and kernels of device can reach peer's memory */
 
 int eng_primary_retain(int device, eng_context **out);
@@ -148,6 +149,9 @@ int eng_alloc_async(uint64_t *out, size_t bytes, eng_stream_handle stream);
 int eng_free_async(uint64_t address, eng_stream_handle stream);
 int eng_memory_info(size_t *free_bytes, size_t *all_bytes);
 int eng_pool_default(int device, eng_pool **out);
+int eng_pool_create(int device, eng_pool **out);
+int eng_pool_destroy(eng_pool *pool); /* what is allocated from it lives on */
+int eng_alloc_from(uint64_t *out, size_t bytes, eng_pool *pool, eng_stream_handle stream);
 int eng_pool_set(eng_pool *pool, int attribute, const void *value); /* 4: the release threshold, uint64_t */
 int eng_pool_get(eng_pool *pool, int attribute, void *value);
 int eng_pool_access(eng_pool *pool, int device, bool open); /* whether device's kernels reach the pool's memory */
@@ -186,6 +190,8 @@ int eng_stream_destroy(eng_stream_handle stream);                            /* 
 int eng_stream_query(eng_stream_handle stream);
 int eng_stream_sync(eng_stream_handle stream);
 int eng_stream_wait(eng_stream_handle stream, eng_event *event);
+/* Puts a number into memory, where the stream gets there. Not in captures. */
+int eng_stream_write(eng_stream_handle stream, uint64_t address, uint64_t value);
 int eng_stream_priority(eng_stream_handle stream, int *out);
 int eng_stream_flags(eng_stream_handle stream, unsigned *out);
 int eng_stream_context(eng_stream_handle stream, eng_context **out);
@@ -247,6 +253,7 @@ int eng_module_load(eng_module **out, const void *image, char *log, size_t log_b
 int eng_module_unload(eng_module *module);
 int eng_module_function(eng_function **out, eng_module *module, const char *name);
 int eng_function_about(eng_function *function, eng_function_info *out);
+int eng_function_load(eng_function *function);                  /* with FAKE_GPU_LAZY; else there is nothing to do */
 int eng_function_set_shared(eng_function *function, int bytes); /* dynamic shared memory that launches may ask for */
 
 /* args, or extra with its keys as CUDA has them (0 end, 1 buffer pointer, 2 buffer size); HIP's end is 3: its front

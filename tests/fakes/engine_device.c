@@ -40,6 +40,10 @@ const eng_device *eng_device_get(int ordinal) {
   return ordinal >= 0 && ordinal < eng_device_count() ? &devices[ordinal] : NULL;
 }
 
+bool eng_device_mig(void) {
+  return eng_setting()->mig;
+}
+
 int eng_device_peer(int device, int peer) {
   const char *setting = getenv("FAKE_GPU_PEERS");
   return device != peer && eng_device_get(device) != NULL && eng_device_get(peer) != NULL &&

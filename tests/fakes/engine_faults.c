@@ -25,7 +25,7 @@ static atomic_int all_calls;
 static struct {
   const char *kind;
   atomic_int count;
-} begun[] = {{"launch", 0}, {"copy", 0}, {"fill", 0}, {"host", 0}};
+} begun[] = {{"launch", 0}, {"copy", 0}, {"fill", 0}, {"host", 0}, {"write", 0}};
 
 _Thread_local bool eng_in_host_function;
 eng_tally eng_seen;
@@ -78,6 +78,12 @@ static void read_settings(void) {
       .memory = bytes_of("FAKE_GPU_MEMORY", (size_t)4 << 30),
       .pools = number_of("FAKE_GPU_POOLS", 1) != 0,
       .kernels = number_of("FAKE_GPU_NO_KERNELS", 0) == 0,
+      .mig = number_of("FAKE_GPU_MIG", 0) != 0,
+      .fragments = number_of("FAKE_GPU_FRAGMENTS", 0) != 0,
+      .lazy = number_of("FAKE_GPU_LAZY", 0) != 0,
+      .register_us = (unsigned)number_of("FAKE_GPU_REGISTER_DELAY", 0),
+      .host_us = (unsigned)number_of("FAKE_GPU_HOST_DELAY", 0),
+      .register_most = bytes_of("FAKE_GPU_REGISTER", SIZE_MAX),
       .strict = (int)number_of("FAKE_GPU_STRICT", 0),
       .delay_us = (unsigned)number_of("FAKE_GPU_DELAY", 0),
       .kernel_library = getenv("FAKE_GPU_KERNELS"),

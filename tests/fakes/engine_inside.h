@@ -25,6 +25,10 @@ static inline int eng_leave_with(int code) {
   pthread_mutex_unlock(&eng_lock);
   return code;
 }
+static inline void eng_nap(unsigned us) {
+  const struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};
+  if (us > 0) nanosleep(&t, NULL);
+}
 static inline uint64_t eng_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -37,8 +41,10 @@ typedef struct eng_settings {
   int devices, init_code;
   size_t memory;
   char arch[64];
-  bool pools, kernels;
-  int strict; /* 1: exit status 90 at the end where there was misuse */
+  bool pools, kernels, mig, fragments, lazy;
+  unsigned register_us, host_us; /* how long a registration takes, and how late a host function begins */
+  size_t register_most;          /* bytes that may be registered at a time */
+  int strict;                    /* 1: exit status 90 at the end where there was misuse */
   unsigned delay_us;
   bool orders;                         /* something is ordered to go wrong: then work is done piece by piece */
   const char *kernel_library, *report; /* of the environment */
@@ -111,18 +117,21 @@ typedef struct eng_allocation {
   eng_area area;
   eng_context *ctx;
   int device;
-  char *raw;                   /* with the guards; NULL: registered */
-  bool pooled, ready, freeing; /* ready: its allocation has been reached in the stream's order */
+  char *raw;           /* with the guards; NULL: registered */
+  eng_pool *pool;      /* NULL: of none */
+  bool ready, freeing; /* ready: its allocation has been reached in the stream's order */
 } eng_allocation;
 
 eng_allocation *eng_allocation_at(uint64_t address); /* locked; the one around it, or NULL */
 /* Whether [address, + bytes) may be used now by work of ctx, on its device's side: NULL, or what is wrong. Locked. */
-bool eng_pool_opened(int owner, int device); /* locked */
+/* Whether kernels of device reach what is allocated from the pool. Locked. */
+bool eng_pool_opened(const eng_pool *pool, int device);
 const char *eng_memory_wrong(const eng_context *ctx, uint64_t address, size_t bytes, bool running);
 void eng_memory_ready(uint64_t base);   /* locked: the stream has reached the allocation */
 void eng_memory_release(uint64_t base); /* locked: the stream has reached the free */
 void eng_memory_drop(eng_context *ctx); /* locked: frees what a dying context has; each is a leak */
 int eng_memory_live(bool host);         /* locked */
+int eng_pools_live(void);               /* locked: those of the program */
 void eng_memory_check(void);            /* locked: guards of all that lives, and poison of what is freed */
 
 /* ---------------------------------------------------------------- fences, works, streams */
@@ -148,7 +157,8 @@ typedef enum eng_work_kind {
   ENG_WORK_CALLBACK,
   ENG_WORK_ALLOC,
   ENG_WORK_FREE,
-  ENG_WORK_PLAN
+  ENG_WORK_PLAN,
+  ENG_WORK_WRITE
 } eng_work_kind;
 
 /* Something to be done: of an operation or of a node. Immutable but for refs. */
@@ -179,8 +189,8 @@ typedef struct eng_work {
     void (*callback)(void *, int, void *);
     void *arg, *stream;
   } host;
-  uint64_t address; /* ALLOC, FREE */
-  eng_event *event; /* RECORD */
+  uint64_t address, value; /* ALLOC, FREE; WRITE */
+  eng_event *event;        /* RECORD */
   struct eng_plan *plan;
 } eng_work;
 eng_work *eng_work_new(eng_work_kind kind);
@@ -289,6 +299,7 @@ typedef struct eng_param {
 typedef struct eng_code {
   atomic_int refs;
   atomic_bool unloaded;
+  bool loaded; /* false: at its first launch, or by eng_function_load */
   char name[256];
   size_t n_params, params_bytes; /* all of them, each at its alignment */
   eng_param *params;

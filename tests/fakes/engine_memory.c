@@ -13,15 +13,20 @@
 #define KEPT_BYTES ((size_t)1 << 20)
 
 struct eng_pool {
+  int device;
+  bool created, gone; /* created: by the program, not the device's default */
   uint64_t threshold;
   size_t cached;   /* bytes that are free, and kept from the device */
   uint32_t opened; /* bits: devices whose kernels reach it */
+  eng_pool *next;
 };
 
 static eng_allocation **all; /* by address */
 static size_t count, room;
 static size_t used[ENG_DEVICES];
-static eng_pool pools[ENG_DEVICES];
+static eng_pool pools[ENG_DEVICES]; /* the default ones */
+static eng_pool *created;
+static size_t registered;
 
 static struct {
   char *raw;
@@ -106,6 +111,7 @@ static void give_back(eng_allocation *a) {
     free(a->raw);
   }
   if (a->area == ENG_AREA_DEVICE) used[a->device] -= a->charged;
+  if (a->area == ENG_AREA_REGISTERED) registered -= a->bytes;
   free(a);
 }
 
@@ -137,22 +143,48 @@ static int make(eng_context *ctx, eng_area area, size_t bytes, eng_allocation **
   return ENG_OK;
 }
 
-/* Device memory is charged in pages of 512 bytes; what a pool keeps is given back first where it would not fit. */
-static int charge(int device, size_t bytes, bool pooled, size_t *charged) {
+/* What the pools of a device keep of freed memory. */
+static size_t cached_of(int device) {
+  size_t bytes = pools[device].cached;
+  for (const eng_pool *p = created; p != NULL; p = p->next)
+    if (p->device == device) bytes += p->cached;
+  return bytes;
+}
+
+static size_t uncache_one(eng_pool *pool, size_t bytes) {
+  const size_t some = pool->cached < bytes ? pool->cached : bytes;
+  pool->cached -= some;
+  return bytes - some;
+}
+
+/* Gives so many kept bytes back to the device, as far as there are. */
+static void uncache(int device, size_t bytes) {
+  bytes = uncache_one(&pools[device], bytes);
+  for (eng_pool *p = created; p != NULL; p = p->next)
+    if (p->device == device) bytes = uncache_one(p, bytes);
+}
+
+/* Device memory is charged in pages of 512 bytes; what a pool keeps is given back first where it would not fit. With
+ * FAKE_GPU_FRAGMENTS what is kept is in pieces: it serves nothing, and is in the way until the pool is trimmed. */
+static int charge(int device, size_t bytes, eng_pool *pool, size_t *charged) {
   const size_t size = (bytes + 511) / 512 * 512, limit = eng_device_get(device)->memory;
-  eng_pool *pool = &pools[device];
   if (size < bytes || used[device] + size > limit) return ENG_OUT_OF_MEMORY;
-  if (pooled) pool->cached -= pool->cached < size ? pool->cached : size;
-  if (used[device] + pool->cached + size > limit) pool->cached = limit - used[device] - size;
+  if (eng_setting()->fragments) {
+    if (used[device] + cached_of(device) + size > limit) return ENG_OUT_OF_MEMORY;
+  } else {
+    if (pool != NULL) pool->cached -= pool->cached < size ? pool->cached : size;
+    const size_t taken = used[device] + cached_of(device) + size;
+    if (taken > limit) uncache(device, taken - limit);
+  }
   used[device] += size;
   *charged = size;
   return ENG_OK;
 }
 
-static int device_alloc(eng_context *ctx, uint64_t *out, size_t bytes, bool pooled, eng_allocation **made) {
+static int device_alloc(eng_context *ctx, uint64_t *out, size_t bytes, eng_pool *pool, eng_allocation **made) {
   size_t charged = 0;
   if (out == NULL || bytes == 0) return ENG_INVALID_VALUE;
-  int code = charge(ctx->device, bytes, pooled, &charged);
+  int code = charge(ctx->device, bytes, pool, &charged);
   if (code != ENG_OK) return code;
   code = make(ctx, ENG_AREA_DEVICE, bytes, made);
   if (code != ENG_OK) {
@@ -160,7 +192,7 @@ static int device_alloc(eng_context *ctx, uint64_t *out, size_t bytes, bool pool
     return code;
   }
   (*made)->charged = charged;
-  (*made)->pooled = pooled;
+  (*made)->pool = pool;
   *out = (*made)->base;
   return ENG_OK;
 }
@@ -171,7 +203,7 @@ int eng_alloc(uint64_t *out, size_t bytes) {
   eng_enter();
   int code = eng_context_need(&ctx);
   if (code == ENG_OK) code = eng_capture_unsafe("an allocation");
-  if (code == ENG_OK) code = device_alloc(ctx, out, bytes, false, &made);
+  if (code == ENG_OK) code = device_alloc(ctx, out, bytes, NULL, &made);
   return eng_leave_with(code);
 }
 
@@ -202,14 +234,37 @@ int eng_free(uint64_t address) {
   return eng_leave_with(ENG_OK);
 }
 
+static bool is_pool(const eng_pool *pool) {
+  if (pool >= pools && pool < pools + ENG_DEVICES) return true;
+  for (const eng_pool *p = created; p != NULL; p = p->next)
+    if (p == pool) return !p->gone;
+  return false;
+}
+
+static int no_pool(const eng_pool *pool) {
+  eng_misuse("%p is no memory pool", (const void *)pool);
+  return ENG_INVALID_VALUE;
+}
+
 int eng_alloc_async(uint64_t *out, size_t bytes, eng_stream_handle handle) {
+  return eng_alloc_from(out, bytes, NULL, handle);
+}
+
+/* NULL: the default pool of the stream's device. */
+int eng_alloc_from(uint64_t *out, size_t bytes, eng_pool *pool, eng_stream_handle handle) {
   eng_stream *stream = NULL;
   eng_allocation *made = NULL;
   eng_enter();
   int code = eng_stream_find(handle, &stream);
   if (code == ENG_OK && !eng_device_get(stream->o.ctx->device)->pools) code = ENG_NOT_SUPPORTED;
   if (code == ENG_OK && stream->capture != NULL) code = eng_capture_break(stream, "a stream-ordered allocation");
-  if (code == ENG_OK) code = device_alloc(stream->o.ctx, out, bytes, true, &made);
+  if (code == ENG_OK && pool == NULL) {
+    pool = &pools[stream->o.ctx->device];
+    pool->device = stream->o.ctx->device;
+  }
+  if (code == ENG_OK && !is_pool(pool)) code = no_pool(pool);
+  if (code == ENG_OK && pool->device != stream->o.ctx->device && pool->created) code = ENG_NOT_SUPPORTED;
+  if (code == ENG_OK) code = device_alloc(stream->o.ctx, out, bytes, pool, &made);
   if (code != ENG_OK) return eng_leave_with(code);
   eng_work *work = eng_work_new(ENG_WORK_ALLOC);
   made->ready = false;
@@ -239,9 +294,9 @@ void eng_memory_ready(uint64_t base) {
 void eng_memory_release(uint64_t base) {
   eng_allocation *a = eng_allocation_at(base);
   if (a == NULL) return;
-  eng_pool *pool = &pools[a->device];
-  if (a->pooled) pool->cached += a->charged;
-  if (pool->cached > pool->threshold) pool->cached = (size_t)pool->threshold;
+  eng_pool *pool = a->pool;
+  if (pool != NULL && !pool->gone) pool->cached += a->charged;
+  if (pool != NULL && pool->cached > pool->threshold) pool->cached = (size_t)pool->threshold;
   table_remove(a);
   give_back(a);
 }
@@ -273,7 +328,7 @@ int eng_memory_info(size_t *free_bytes, size_t *all_bytes) {
   const int code = eng_context_need(&ctx);
   if (code == ENG_OK) {
     *all_bytes = eng_device_get(ctx->device)->memory;
-    *free_bytes = *all_bytes - used[ctx->device] - pools[ctx->device].cached;
+    *free_bytes = *all_bytes - used[ctx->device] - cached_of(ctx->device);
   }
   return eng_leave_with(code);
 }
@@ -284,15 +339,41 @@ int eng_pool_default(int device, eng_pool **out) {
   const eng_device *d = eng_device_get(device);
   if (d == NULL) return ENG_INVALID_DEVICE;
   if (!d->pools) return ENG_NOT_SUPPORTED;
+  pools[device].device = device;
   *out = &pools[device];
   return ENG_OK;
 }
 
+int eng_pool_create(int device, eng_pool **out) {
+  const eng_device *d = eng_device_get(device);
+  if (d == NULL) return ENG_INVALID_DEVICE;
+  if (!d->pools) return ENG_NOT_SUPPORTED;
+  eng_pool *pool = calloc(1, sizeof *pool);
+  if (pool == NULL) return ENG_OUT_OF_MEMORY;
+  *pool = (eng_pool){.device = device, .created = true};
+  eng_enter();
+  pool->next = created; /* stays in the list, as handles do */
+  created = pool;
+  *out = pool;
+  return eng_leave_with(ENG_OK);
+}
+
+int eng_pool_destroy(eng_pool *pool) {
+  eng_enter();
+  if (!is_pool(pool) || !pool->created) return eng_leave_with(no_pool(pool));
+  pool->gone = true;
+  pool->cached = 0;
+  return eng_leave_with(ENG_OK);
+}
+
+int eng_pools_live(void) {
+  int n = 0;
+  for (const eng_pool *p = created; p != NULL; p = p->next) n += !p->gone;
+  return n;
+}
+
 static int pool_check(const eng_pool *pool, int attribute) {
-  if (pool < pools || pool >= pools + ENG_DEVICES) {
-    eng_misuse("%p is no memory pool", (const void *)pool);
-    return ENG_INVALID_VALUE;
-  }
+  if (!is_pool(pool)) return no_pool(pool);
   return attribute >= 1 && attribute <= 4 ? ENG_OK : ENG_INVALID_VALUE;
 }
 
@@ -307,7 +388,7 @@ int eng_pool_set(eng_pool *pool, int attribute, const void *value) {
 static uint64_t pool_used(const eng_pool *pool) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < count; i++) {
-    if (all[i]->pooled && &pools[all[i]->device] == pool) bytes += all[i]->charged;
+    if (all[i]->pool == pool) bytes += all[i]->charged;
   }
   return bytes;
 }
@@ -332,13 +413,13 @@ int eng_pool_access(eng_pool *pool, int device, bool open) {
   eng_enter();
   int code = pool_check(pool, 4);
   if (code == ENG_OK && eng_device_get(device) == NULL) code = ENG_INVALID_DEVICE;
-  if (code == ENG_OK && pool != &pools[device] && !eng_device_peer(device, (int)(pool - pools))) code = ENG_NO_PEER;
+  if (code == ENG_OK && pool->device != device && !eng_device_peer(device, pool->device)) code = ENG_NO_PEER;
   if (code == ENG_OK) pool->opened = open ? pool->opened | 1u << device : pool->opened & ~(1u << device);
   return eng_leave_with(code);
 }
 
-bool eng_pool_opened(int owner, int device) {
-  return (pools[owner].opened >> device & 1u) != 0;
+bool eng_pool_opened(const eng_pool *pool, int device) {
+  return (pool->opened >> device & 1u) != 0;
 }
 
 int eng_pool_trim(eng_pool *pool, size_t keep_bytes) {
@@ -384,6 +465,12 @@ int eng_host_register(void *address, size_t bytes, unsigned flags) {
   int code = eng_context_need(&ctx);
   if (code == ENG_OK) code = eng_capture_unsafe("a registration of host memory");
   if (code == ENG_OK && (address == NULL || bytes == 0 || (flags & ~15u) != 0)) code = ENG_INVALID_VALUE;
+  if (code == ENG_OK && bytes > eng_setting()->register_most - registered) code = ENG_OUT_OF_MEMORY;
+  if (code == ENG_OK && eng_setting()->register_us > 0) { /* pages are pinned one by one, while others call */
+    eng_leave();
+    eng_nap(eng_setting()->register_us);
+    eng_enter();
+  }
   if (code == ENG_OK) {
     const size_t at = place_of(base + bytes - 1); /* the first one behind it */
     if (at > 0 && all[at - 1]->base + all[at - 1]->bytes > base) code = ENG_HOST_ALREADY;
@@ -393,7 +480,10 @@ int eng_host_register(void *address, size_t bytes, unsigned flags) {
   if (a == NULL) return eng_leave_with(ENG_OUT_OF_MEMORY);
   *a = (eng_allocation){
       .base = base, .bytes = bytes, .area = ENG_AREA_REGISTERED, .ctx = ctx, .device = ctx->device, .ready = true};
-  if (table_add(a)) return eng_leave_with(ENG_OK);
+  if (table_add(a)) {
+    registered += bytes;
+    return eng_leave_with(ENG_OK);
+  }
   free(a);
   return eng_leave_with(ENG_OUT_OF_MEMORY);
 }

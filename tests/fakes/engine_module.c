@@ -254,6 +254,26 @@ static int gather(const eng_code *code, void **args, void **extra, char **out) {
   return ENG_OK;
 }
 
+/* As a driver that loads a kernel's code at its first use: that waits for the context's work, and no capture holds it. */
+static int load_lazily(eng_code *code, const eng_stream *stream) {
+  if (!eng_setting()->lazy || code->loaded) return ENG_OK;
+  if (stream != NULL && stream->capture != NULL) {
+    eng_misuse("the kernel %s is first launched in a capture, and not loaded yet", code->name);
+    return ENG_CAPTURE_UNSUPPORTED;
+  }
+  code->loaded = true;
+  return ENG_OK;
+}
+
+int eng_function_load(eng_function *f) {
+  eng_context *ctx = NULL;
+  eng_enter();
+  int code = eng_context_need(&ctx);
+  if (code == ENG_OK) code = eng_object_check(f, ENG_FUNCTION, "a kernel is loaded");
+  if (code == ENG_OK) code = load_lazily(f->code, NULL);
+  return eng_leave_with(code);
+}
+
 int eng_launch(eng_function *f, const unsigned grid[3], const unsigned block[3], unsigned shared,
                eng_stream_handle handle, void **args, void **extra) {
   eng_stream *stream = NULL;
@@ -270,6 +290,7 @@ int eng_launch(eng_function *f, const unsigned grid[3], const unsigned block[3],
     fprintf(stderr, "fake gpu: the kernel %s is not in the library FAKE_GPU_KERNELS\n", f->code->name);
     code = ENG_NOT_SUPPORTED;
   }
+  if (code == ENG_OK) code = load_lazily(f->code, stream);
   if (code == ENG_OK) code = gather(f->code, args, extra, &blob);
   if (code != ENG_OK) return eng_leave_with(code);
   eng_work *work = eng_work_new(ENG_WORK_KERNEL);
@@ -296,7 +317,7 @@ const char *eng_kernel_wrong(const eng_work *work) {
     const char *wrong = eng_memory_wrong(work->ctx, address, 0, true);
     if (wrong != NULL) return wrong;
     if (a->area == ENG_AREA_DEVICE && a->device != work->ctx->device &&
-        !(a->pooled ? eng_pool_opened(a->device, work->ctx->device) : (work->ctx->peers >> a->device & 1u) != 0))
+        !(a->pool != NULL ? eng_pool_opened(a->pool, work->ctx->device) : (work->ctx->peers >> a->device & 1u) != 0))
       return "is of another device, which this one has no access to";
   }
   return NULL;

@@ -10,6 +10,7 @@
 static int live_locked(const char *kind) {
   if (strcmp(kind, "allocations") == 0) return eng_memory_live(false);
   if (strcmp(kind, "host") == 0) return eng_memory_live(true);
+  if (strcmp(kind, "pools") == 0) return eng_pools_live();
   for (int k = 0; k < ENG_KINDS; k++) {
     if (strcmp(kind, eng_kind_words((eng_kind)k)) == 0) return eng_object_live((eng_kind)k);
   }

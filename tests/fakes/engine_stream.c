@@ -292,6 +292,20 @@ int eng_stream_wait(eng_stream_handle handle, eng_event *event) {
   return eng_leave_with(code);
 }
 
+int eng_stream_write(eng_stream_handle handle, uint64_t address, uint64_t value) {
+  eng_stream *stream = NULL;
+  eng_enter();
+  int code = eng_stream_find(handle, &stream);
+  if (code == ENG_OK && stream->capture != NULL) code = eng_capture_break(stream, "a write of a number");
+  const eng_allocation *a = eng_allocation_at(address);
+  if (code == ENG_OK && (address % 8 != 0 || a == NULL || a->bytes - (address - a->base) < 8)) code = ENG_INVALID_VALUE;
+  if (code != ENG_OK) return eng_leave_with(code);
+  eng_work *work = eng_work_new(ENG_WORK_WRITE);
+  work->address = address;
+  work->value = value;
+  return eng_leave_with(eng_stream_put(stream, work, NULL, 0, NULL));
+}
+
 int eng_stream_priority(eng_stream_handle handle, int *out) {
   eng_stream *stream = NULL;
   eng_enter();

@@ -7,6 +7,8 @@ static const char *wrong_memory(const eng_work *w) {
   if (w->kind == ENG_WORK_KERNEL) return eng_kernel_wrong(w);
   if (w->kind == ENG_WORK_FILL)
     return eng_memory_wrong(w->ctx, (uint64_t)(uintptr_t)w->fill.dst, w->fill.count * w->fill.width, true);
+  if (w->kind == ENG_WORK_WRITE)
+    return eng_allocation_at(w->address) == NULL ? "is not allocated, and a number is written to it" : NULL;
   if (w->kind != ENG_WORK_COPY) return NULL;
   const eng_copy_kind kind = w->copy.kind;
   if (kind == ENG_H2D || kind == ENG_D2D)
@@ -30,6 +32,7 @@ static void fill(const eng_work *w) {
 
 static void host(const eng_work *w, int fault) {
   eng_in_host_function = true;
+  eng_nap(eng_setting()->host_us);
   if (w->kind == ENG_WORK_CALLBACK) w->host.callback(w->host.stream, fault, w->host.arg);
   else w->host.fn(w->host.arg);
   eng_in_host_function = false;
@@ -44,6 +47,7 @@ static const char *name_of(eng_work_kind kind) {
   case ENG_WORK_KERNEL: return "launch";
   case ENG_WORK_COPY: return "copy";
   case ENG_WORK_FILL: return "fill";
+  case ENG_WORK_WRITE: return "write";
   case ENG_WORK_HOST:
   case ENG_WORK_CALLBACK: return "host";
   default: return NULL;
@@ -81,6 +85,7 @@ int eng_work_run(const eng_work *w, eng_queue *queue) {
   switch (w->kind) {
   case ENG_WORK_COPY: memmove(w->copy.dst, w->copy.src, w->copy.bytes); break;
   case ENG_WORK_FILL: fill(w); break;
+  case ENG_WORK_WRITE: __atomic_store_n((uint64_t *)(uintptr_t)w->address, w->value, __ATOMIC_RELEASE); break;
   case ENG_WORK_HOST: host(w, ENG_OK); break;
   case ENG_WORK_PLAN: code = eng_plan_run(w->plan, queue); break;
   case ENG_WORK_KERNEL: code = eng_kernel_run(w->kernel.code, w, queue); break;

@@ -46,8 +46,9 @@ static inline void cuda_default(sim_test *t, const char *key, const char *value)
 
 /* What a case orders of a double before it opens a device: no real driver does it. */
 static inline bool cuda_orders(void) {
-  static const char *const names[] = {"FAIL",  "FAULT",      "HANG", "MEMORY", "POOLS",
-                                      "PEERS", "INTEGRATED", "INIT", "ARCH"};
+  static const char *const names[] = {"FAIL",     "FAULT",          "HANG", "MEMORY",     "POOLS",
+                                      "PEERS",    "INTEGRATED",     "INIT", "ARCH",       "FRAGMENTS",
+                                      "REGISTER", "REGISTER_DELAY", "MIG",  "HOST_DELAY", "VERSION"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char name[32];
     snprintf(name, sizeof name, "FAKE_GPU_%s", names[i]);
@@ -78,6 +79,7 @@ static inline void cuda_environment(void) {
   if (gpu_is_real() && cuda_orders()) SKIP("the driver is no double, which would do what this case orders");
   gpu_name_failures();
   if (lacks != NULL) SKIP(lacks);
+  setenv("FAKE_GPU_LAZY", "1", 0); /* kernels' code is loaded as late as a real driver may */
   setenv("POCL_DEVICES", "pthread", 1);
   setenv("POCL_CACHE_DIR", HEDDLE_TEST_BUILD "/tests/pocl-cache", 0); /* CTest may say another */
 }

@@ -33,8 +33,8 @@ static inline int double_calls(const char *call) {
 
 /* After everything is closed: no misuse, and nothing alive; but HIP has no call that ends a device's context. */
 static inline void double_is_clean(void) {
-  static const char *const kinds[] = {"allocations", "host",   "streams", "events",
-                                      "modules",     "graphs", "execs",   "contexts"};
+  static const char *const kinds[] = {"allocations", "host",   "pools", "streams", "events",
+                                      "modules",     "graphs", "execs", "contexts"};
   if (gpu_is_real()) return;
   assert_int_equal(((fake_gpu_misuse_fn)(uintptr_t)double_symbol("fake_gpu_misuse"))(), 0);
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] - (strcmp(GPU_PLUGIN, "rocm") == 0); i++) {

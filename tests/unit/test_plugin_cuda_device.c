@@ -273,7 +273,7 @@ static void opening_that_fails_leaves_nothing(void **state) {
   /* Each opening comes one call further. */
   setenv("FAKE_GPU_FAIL",
          "cuDevicePrimaryCtxRetain:1:2,cuCtxPushCurrent_v2:1:2,cuStreamCreateWithPriority:1:2,"
-         "cuDeviceGetDefaultMemPool:1:2,cuMemPoolSetAttribute:1:2",
+         "cuMemPoolCreate:1:2,cuMemPoolSetAttribute:1:2",
          1);
   sim_enter(&t, NULL);
   cuda_settings(&t);

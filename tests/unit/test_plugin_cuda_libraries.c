@@ -10,6 +10,7 @@
 #define CREATING_CALL "cublasLtCreate"
 #define FAST_OTHERWISE tf32
 #include "cases_libraries.h"
+#include "gpu_double.h"
 
 /* ---------------------------------------------------------------- convolutions */
 
@@ -126,6 +127,115 @@ static void fast_convolutions_are_rounded(void **state) {
   (void)state;
   library_open(&b, NULL, NULL);
   for (size_t i = 0; i < 3; i++) conv(&b, &convs[i], HEDDLE_REGION_FAST, tf32);
+  rig_close(&b.r);
+}
+
+/* An algorithm is good for the math that the heuristics list it with: by tensor cores (TF32) with fast, never by float16, and
+ * in strict as before. */
+static void the_math_goes_with_the_algorithm(void **state) {
+  static const char *const listed[] = {"0", "1", "2", "3"};
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    library_rig b;
+    conv_case k = convs[0];
+    setenv("FAKE_LIBRARY_MATH", listed[i], 1);
+    library_open(&b, NULL, NULL);
+    conv(&b, &k, 0, exact);
+    k.taken = i != 2;
+    conv(&b, &k, HEDDLE_REGION_FAST, i == 0 || i == 1 ? tf32 : exact);
+    rig_close(&b.r);
+  }
+}
+
+static void shapes_that_a_library_refuses_are_the_kernels(void **state) {
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_REFUSE", "3", 1);
+  library_open(&b, NULL, NULL);
+  for (int64_t i = 0; i < 6; i++) {
+    const gemm_case g = {64, 64, 60 + i, 0, (int)(i % 5), false, 0, exact};
+    gemm(&b.r, &g);
+  }
+  assert_int_equal(b.taken, 4);
+  assert_int_equal(b.refused, 2);
+  rig_close(&b.r);
+}
+
+/* Operators with the same weights, of programs for other numbers of rows, share what was rounded; those of the same shapes need no
+ * run to be ready. */
+static void weights_are_rounded_once(void **state) {
+  static const int64_t rows[] = {64, 96, 64};
+  heddle_pop *ops[3];
+  op_case c[3];
+  library_rig b;
+  int calls[4], live[4];
+  (void)state;
+  library_open(&b, NULL, NULL);
+  sim_test *t = &b.r.t;
+  int (*count)(const char *) = NULL;
+  void *library = dlopen(HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+  *(void **)&count = library != NULL ? dlsym(library, "fake_library_calls") : NULL;
+  if (count == NULL) { /* it is opened with the first product */
+    static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
+    gemm(&b.r, &g);
+    library = dlopen(HEDDLE_TEST_BUILD "/tests/fakes/cuda/libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD);
+    *(void **)&count = dlsym(library, "fake_library_calls");
+  }
+  calls[0] = count("cublasLtMatmul");
+  live[0] = double_live("allocations");
+  for (int i = 0; i < 3; i++) {
+    op_case_init(&c[i], "MatMul");
+    float *x = op_input(&c[i], F32, SHAPE(2, rows[i], 128)), *w = op_input(&c[i], F32, SHAPE(2, 128, 64));
+    op_output(&c[i], F32, SHAPE(2, rows[i], 64));
+    op_fill(x, (size_t)(rows[i] * 128), 1);
+    op_fill(w, 128 * 64, 2);
+    op_constant(&c[i], 1);
+    c[i].values[1].v.data_bytes = sizeof(float) * 128 * 64;
+    c[i].region.flags = HEDDLE_REGION_FAST;
+    OK(t, t->p->op->prepare(t->dev[0], &c[i].region, 0, &ops[i], &t->err));
+    calls[i + 1] = count("cublasLtMatmul");
+    OK(t, t->p->device->idle(t->dev[0], 20 * SECOND, &t->err));
+    live[i + 1] = double_live("allocations");
+  }
+  assert_int_equal(live[1] - live[0], 1); /* the weights */
+  assert_int_equal(live[3], live[1]);
+  assert_int_equal(calls[1] - calls[0], 1);
+  assert_int_equal(calls[2] - calls[1], 1);
+  assert_int_equal(calls[3] - calls[2], 0);
+  for (int i = 0; i < 3; i++) {
+    t->p->op->op_free(ops[i]);
+    op_case_free(&c[i]);
+    OK(t, t->p->device->idle(t->dev[0], 20 * SECOND, &t->err));
+    assert_int_equal(double_live("allocations"), i < 2 ? live[1] : live[0]);
+  }
+  rig_close(&b.r);
+}
+
+/* The runtime inside of cuBLASLt holds the primary context for good. */
+static void a_library_that_holds_the_context_is_survived(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
+  heddle_pdevice_options options = {.struct_size = sizeof options};
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_RETAIN", "1", 1);
+  setenv("FAKE_GPU_FAULT", "fill:9:700", 1);
+  setenv("FAKE_GPU_STRICT", "0", 1);
+  library_open(&b, NULL, NULL);
+  sim_test *t = &b.r.t;
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 1);
+  heddle_pbuffer *m = sim_buf(t, t->dev[0], HEDDLE_MEMORY_DEVICE, 4096);
+  for (int i = 0; i < 9 && t->p->stream->query(b.r.d.stream, NULL) != HEDDLE_EDEVICE; i++)
+    (void)t->p->copy->fill(b.r.d.stream, m, 0, 4096, 1, NULL);
+  FAILS(t, HEDDLE_EDEVICE, "(700)", t->p->stream->sync(b.r.d.stream, 20 * SECOND, &t->err));
+  t->p->memory->free(t->dev[0], m);
+  t->p->stream->close(b.r.d.stream);
+  t->p->device->close(t->dev[0]);
+  OK(t, t->p->device->open(t->self, 0, &options, &t->dev[0], &t->err));
+  b.r.d.dev = t->dev[0];
+  b.r.d.stream = sim_stream(t, t->dev[0]);
+  gemm(&b.r, &g);
+  assert_int_equal(b.taken, 2);
   rig_close(&b.r);
 }
 
@@ -414,4 +524,6 @@ CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_
       CASE(older_cards_round_nothing), CASE(no_algorithm_is_no_error), CASE(threads_have_their_own_streams),
       CASE(every_allocation_may_fail), CASE(one_library_may_be_off), CASE(all_may_be_off),
       CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
-      CASE(a_path_that_is_none_is_said))
+      CASE(a_path_that_is_none_is_said), CASE(the_math_goes_with_the_algorithm),
+      CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(weights_are_rounded_once),
+      CASE(a_library_that_holds_the_context_is_survived))

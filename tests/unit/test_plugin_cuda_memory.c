@@ -296,7 +296,7 @@ static void devices_without_pools_use_blocks(void **state) {
   heddle_pstream *s = sim_stream(&t, t.dev[0]);
   sim_fill(&t, s, b, 4096, 5);
   sim_expect(&t, s, b, 1024, 5);
-  assert_int_equal(double_calls("cuMemAllocAsync"), 0);
+  assert_int_equal(double_calls("cuMemAllocFromPoolAsync"), 0);
   t.p->stream->close(s);
   t.p->memory->free(t.dev[0], b);
   sim_close(&t);

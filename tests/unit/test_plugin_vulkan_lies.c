@@ -6,6 +6,7 @@
 #include "vulkan_shim.h"
 
 #include "op_case.h"
+#include "plugins/vulkan/vulkan.h"
 
 #ifndef HEDDLE_TEST_VULKAN_SHIM /* no loader was found, or the plugin is not built */
 #define HEDDLE_TEST_VULKAN_SHIM "/nonexistent"
@@ -274,6 +275,55 @@ static void a_device_that_hangs_is_left_behind(void **state) {
   assert_int_equal(t.faults, 0);
 }
 
-CASES(CASE(queues_are_used_together), CASE(memory_that_is_not_coherent), CASE(clocks_are_compared_by_a_submission),
+static void fills(sim_test *t) {
+  enum { BYTES = 4096 };
+  heddle_pdevice *dev = t->dev[0];
+  heddle_pstream *s = sim_stream(t, dev);
+  heddle_pbuffer *b = sim_buf(t, dev, HEDDLE_MEMORY_DEVICE, BYTES),
+                 *pinned = sim_buf(t, dev, HEDDLE_MEMORY_PINNED, BYTES);
+  sim_fill(t, s, b, BYTES, 9);
+  sim_expect(t, s, b, BYTES / 4, 9);
+  t->p->memory->free(dev, pinned);
+  t->p->memory->free(dev, b);
+  t->p->stream->close(s);
+}
+
+/* The type that looks best is none for buffers. */
+static void memory_is_of_a_type_that_buffers_take(void **state) {
+  sim_test t;
+  (void)state;
+  vulkan_shim *shim = lie();
+  shim->other_type = 1;
+  open_plain(&t, "1");
+  fills(&t);
+  sim_close(&t);
+}
+
+/* A device of Vulkan 1.3 behind a loader of 1.1 is used as one of 1.1. */
+static void no_more_than_the_loader_knows_is_used(void **state) {
+  sim_test t;
+  (void)state;
+  vulkan_shim *shim = lie();
+  shim->old_loader = 1;
+  open_plain(&t, "1");
+  assert_true(t.dev[0]->info->api_version < VK_API_VERSION_1_2);
+  assert_int_equal(t.dev[0]->info->spirv, 0x10300);
+  fills(&t);
+  sim_close(&t);
+}
+
+static void drivers_of_layered_implementations_are_asked_for(void **state) {
+  sim_test t;
+  (void)state;
+  vulkan_shim *shim = lie();
+  shim->portable = 1;
+  open_plain(&t, "1");
+  assert_int_equal(shim->asked_portable, 1);
+  sim_close(&t);
+}
+
+CASES(CASE(memory_is_of_a_type_that_buffers_take), CASE(no_more_than_the_loader_knows_is_used),
+      CASE(drivers_of_layered_implementations_are_asked_for), CASE(queues_are_used_together),
+      CASE(memory_that_is_not_coherent), CASE(clocks_are_compared_by_a_submission),
       CASE(shaders_keep_to_the_devices_buffers), CASE(a_lost_device_stays_lost), CASE(a_lost_device_without_timelines),
       CASE(a_device_that_hangs_is_left_behind))

@@ -50,6 +50,10 @@ static VKAPI_ATTR void VKAPI_CALL properties(VkPhysicalDevice id, VkPhysicalDevi
 
 static VKAPI_ATTR void VKAPI_CALL memory(VkPhysicalDevice id, VkPhysicalDeviceMemoryProperties2 *out) {
   INSTANCE_CALL(GetPhysicalDeviceMemoryProperties2)(id, out);
+  if (shim->other_type) {
+    out->memoryProperties.memoryTypes[1] = out->memoryProperties.memoryTypes[0];
+    out->memoryProperties.memoryTypeCount = 2;
+  }
   if (shim->discrete)
     out->memoryProperties.memoryTypes[0].propertyFlags &= ~(VkMemoryPropertyFlags)VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 }
@@ -98,6 +102,18 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_buffer(VkDevice device, const VkBuf
   return DEVICE_CALL(device, CreateBuffer)(device, &mine, memory_of, out);
 }
 
+static VKAPI_ATTR void VKAPI_CALL requirements(VkDevice device, VkBuffer buffer, VkMemoryRequirements *out) {
+  DEVICE_CALL(device, GetBufferMemoryRequirements)(device, buffer, out);
+  if (shim->other_type) out->memoryTypeBits = 2;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL allocate(VkDevice device, const VkMemoryAllocateInfo *how,
+                                               const VkAllocationCallbacks *memory_of, VkDeviceMemory *out) {
+  VkMemoryAllocateInfo mine = *how;
+  if (shim->other_type) mine.memoryTypeIndex = 0; /* the real one */
+  return DEVICE_CALL(device, AllocateMemory)(device, &mine, memory_of, out);
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL flush(VkDevice device, uint32_t n, const VkMappedMemoryRange *ranges) {
   for (uint32_t i = 0; i < n; i++)
     if (ranges[i].offset % 64 != 0 || ranges[i].size % 64 != 0) return VK_ERROR_UNKNOWN; /* lavapipe's granule */
@@ -124,7 +140,10 @@ static int is_lost(void) {
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo *how, uint64_t ns) {
-  return is_lost() ? VK_ERROR_DEVICE_LOST : DEVICE_CALL(device, WaitSemaphores)(device, how, ns);
+  PFN_vkWaitSemaphores wait = DEVICE_CALL(device, WaitSemaphores);
+  if (wait == NULL)
+    wait = (PFN_vkWaitSemaphores)real_device(device, "vkWaitSemaphoresKHR"); /* a device of Vulkan 1.1 */
+  return is_lost() ? VK_ERROR_DEVICE_LOST : wait(device, how, ns);
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wait_fences(VkDevice device, uint32_t n, const VkFence *fences, VkBool32 all,
@@ -134,9 +153,33 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait_fences(VkDevice device, uint32_t n, c
 
 /* ---------------------------------------------------------------- finding functions */
 
+#define PORTABILITY "VK_KHR_portability_enumeration"
+
+static VKAPI_ATTR VkResult VKAPI_CALL version(uint32_t *out) {
+  const VkResult code = ((PFN_vkEnumerateInstanceVersion)real_instance(NULL, "vkEnumerateInstanceVersion"))(out);
+  if (shim->old_loader) *out = VK_API_VERSION_1_1;
+  return code;
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL extensions(const char *layer, uint32_t *n, VkExtensionProperties *out) {
+  if (!shim->portable)
+    return ((PFN_vkEnumerateInstanceExtensionProperties)real_instance(NULL, "vkEnumerateInstanceExtensionProperties"))(
+        layer, n, out);
+  *n = 1;
+  if (out != NULL) strcpy(out->extensionName, PORTABILITY);
+  return VK_SUCCESS;
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo *how,
                                                       const VkAllocationCallbacks *memory_of, VkInstance *out) {
-  const VkResult code = ((PFN_vkCreateInstance)real_instance(NULL, "vkCreateInstance"))(how, memory_of, out);
+  VkInstanceCreateInfo mine = *how;
+  if (shim->portable) { /* the real one may not know it */
+    for (uint32_t i = 0; i < how->enabledExtensionCount; i++)
+      if (strcmp(how->ppEnabledExtensionNames[i], PORTABILITY) == 0) shim->asked_portable += (int32_t)how->flags;
+    mine.flags = 0;
+    mine.enabledExtensionCount = 0;
+  }
+  const VkResult code = ((PFN_vkCreateInstance)real_instance(NULL, "vkCreateInstance"))(&mine, memory_of, out);
   if (code != VK_SUCCESS) return code;
   last_instance = *out;
   real_device = (PFN_vkGetDeviceProcAddr)real_instance(*out, "vkGetDeviceProcAddr");
@@ -152,6 +195,8 @@ typedef struct call {
 
 static const call instance_calls[] = {
     {"vkCreateInstance", (PFN_vkVoidFunction)create_instance},
+    {"vkEnumerateInstanceVersion", (PFN_vkVoidFunction)version},
+    {"vkEnumerateInstanceExtensionProperties", (PFN_vkVoidFunction)extensions},
     {"vkCreateDevice", (PFN_vkVoidFunction)create_device},
     {"vkGetDeviceProcAddr", (PFN_vkVoidFunction)device_function},
     {"vkGetPhysicalDeviceQueueFamilyProperties", (PFN_vkVoidFunction)families},
@@ -164,6 +209,8 @@ static const call device_calls[] = {
     {"vkGetDeviceQueue", (PFN_vkVoidFunction)get_queue},
     {"vkCreateCommandPool", (PFN_vkVoidFunction)create_pool},
     {"vkCreateBuffer", (PFN_vkVoidFunction)create_buffer},
+    {"vkGetBufferMemoryRequirements", (PFN_vkVoidFunction)requirements},
+    {"vkAllocateMemory", (PFN_vkVoidFunction)allocate},
     {"vkFlushMappedMemoryRanges", (PFN_vkVoidFunction)flush},
     {"vkInvalidateMappedMemoryRanges", (PFN_vkVoidFunction)flush},
     {"vkQueueSubmit", (PFN_vkVoidFunction)submit},

@@ -11,6 +11,10 @@ typedef struct vulkan_shim {
   int32_t discrete;   /* a GPU with memory of its own, whose mapped memory is not coherent */
   int32_t no_clock;   /* the device's clock cannot be read by a call */
   int32_t few_buffers; /* a shader has as many as Vulkan promises: 4 */
+  int32_t other_type;  /* a first type of memory that looks like the real one, and that buffers may not lie in */
+  int32_t old_loader;  /* one of Vulkan 1.1 */
+  int32_t portable;    /* it shows drivers of layered implementations where it is asked to; counted: how often it was */
+  int32_t asked_portable;
   int32_t lose;        /* the next submission finds the device lost */
   int32_t hang;        /* submissions are taken and never done */
   int32_t submissions; /* counted here: that were handed over, */

@@ -4,7 +4,7 @@
 #include "gpu.h"
 
 static bool same_device(const heddle_pdevice *a, const heddle_pdevice *b) {
-  return a->info == b->info;
+  return a->info == b->info && a->context == b->context;
 }
 
 /* A range of memory that the device computes in. */

@@ -52,16 +52,25 @@ static void part(heddle_pdevice *dev) {
   pthread_mutex_unlock(&self->lock);
 }
 
-/* The driver's pool keeps all that is freed to it, so that memory is asked of the system once. */
+/* The driver gives its memory back once nothing of it is allocated any more. */
+static void close_pool(heddle_pdevice *dev) {
+  if (dev->pool != NULL) dev->driver->pool_destroy(dev->pool);
+  dev->pool = NULL;
+}
+
+/* A pool of the device's own, which keeps all that is freed to it, so that memory is asked of the system once. The
+ * device's default pool belongs to the whole process and stays as other code set it. */
 static int open_pool(heddle_pdevice *dev) {
   const gpu_driver *d = dev->driver;
+  const gpu_pool_props props = {.kind = GPU_POOL_PINNED, .place = GPU_POOL_DEVICE, .device = dev->info->device};
   uint64_t all = UINT64_MAX;
-  if (!dev->self->pools || !dev->info->pools || d->alloc_async == NULL || d->free_async == NULL ||
-      d->pool_default == NULL || d->pool_set == NULL)
+  if (!dev->self->pools || !dev->info->pools || d->alloc_from == NULL || d->free_async == NULL ||
+      d->pool_create == NULL || d->pool_destroy == NULL || d->pool_set == NULL)
     return 0;
-  int code = d->pool_default(&dev->pool, dev->info->device);
-  if (code == 0) code = d->pool_set(dev->pool, GPU_POOL_RELEASE_THRESHOLD, &all);
+  int code = d->pool_create(&dev->pool, &props);
   if (code != 0) dev->pool = NULL;
+  if (code == 0) code = d->pool_set(dev->pool, GPU_POOL_RELEASE_THRESHOLD, &all);
+  if (code != 0) close_pool(dev);
   return dev->vendor->fate(code) == GPU_UNSUPPORTED ? 0 : code;
 }
 
@@ -78,9 +87,12 @@ static heddle_status open_inside(heddle_pdevice *dev, heddle_error *err) {
   if (code == 0) code = open_pool(dev);
   heddle_status s = gpu_check(dev, code, "open the device", err);
   if (s == HEDDLE_OK && dev->pool == NULL) s = gpu_blocks_open(dev, err);
+  if (s == HEDDLE_OK) s = gpu_weights_open(dev, err);
   if (s == HEDDLE_OK) s = gpu_watch_open(dev, err);
   if (s != HEDDLE_OK) {
+    gpu_weights_close(dev);
     gpu_blocks_close(dev);
+    close_pool(dev);
     if (dev->service != NULL) dev->driver->stream_destroy(dev->service);
   }
   return s;
@@ -88,7 +100,16 @@ static heddle_status open_inside(heddle_pdevice *dev, heddle_error *err) {
 
 static heddle_status open_context(heddle_pdevice *dev, heddle_error *err) {
   gpu_scope scope;
-  heddle_status s = gpu_check(dev, dev->vendor->context_get(dev), "make a context", err);
+  const int code = dev->vendor->context_get(dev);
+  char words[300];
+  if (dev->vendor->fate(code) == GPU_LOST) { /* no fault of this device: it was never open */
+    dev->vendor->code_words(dev->self, code, words, sizeof words);
+    return p_fail(err, HEDDLE_EDEVICE, code,
+                  "%s:%u: its context in this process is lost, and other code, such as a vendor's library, holds it: "
+                  "restart the process (%s)",
+                  dev->vendor->name, dev->index, words);
+  }
+  heddle_status s = gpu_check(dev, code, "make a context", err);
   if (s != HEDDLE_OK) return s;
   s = gpu_enter(dev, &scope, err);
   if (s == HEDDLE_OK) {
@@ -176,11 +197,13 @@ static void device_close(heddle_pdevice *dev) {
     gpu_memory_release(dev);
     gpu_spares_close(dev);
     gpu_programs_close(dev);
-    gpu_memory_trim(dev); /* a pool outlives the device's context */
+    gpu_memory_trim(dev); /* the frees are through */
+    close_pool(dev);
     gpu_blocks_close(dev);
     dev->driver->stream_destroy(dev->service);
     gpu_leave(dev, &scope);
   }
+  gpu_weights_close(dev);
   dev->vendor->context_put(dev);
   free_device(dev);
 }

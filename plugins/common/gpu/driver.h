@@ -14,6 +14,16 @@
 /* An address in a device's memory. */
 typedef uint64_t gpu_address;
 
+/* CUmemPoolProps and hipMemPoolProps: what a pool is made of. */
+typedef struct gpu_pool_props {
+  int kind;    /* GPU_POOL_PINNED, the only one */
+  int handles; /* for other processes; 0: none */
+  int place;   /* GPU_POOL_DEVICE */
+  int device;
+  void *security;
+  unsigned char rest[64]; /* zero */
+} gpu_pool_props;
+
 /* X(member, need, CUDA's symbol, HIP's symbol, arguments): all return int, 0 being success. need: GPU_MUST, without
  * which the driver is refused as too old, by the symbol's name; GPU_MAY, whose member is NULL where there is none.
  * Symbols are those of the versions whose prototype is written here. "" is a call that this vendor has not. */
@@ -27,14 +37,17 @@ typedef uint64_t gpu_address;
   X(device_attribute, GPU_MUST, "cuDeviceGetAttribute", "hipDeviceGetAttribute", \
     (int *out, int attribute, int device)) \
   X(device_uuid, GPU_MAY, "cuDeviceGetUuid", "hipDeviceGetUuid", (void *out16, int device)) \
+  X(device_uuid_of_part, GPU_MAY, "cuDeviceGetUuid_v2", "", (void *out16, int device)) \
   X(device_pci, GPU_MAY, "cuDeviceGetPCIBusId", "hipDeviceGetPCIBusId", (char *out, int bytes, int device)) \
   X(device_can_peer, GPU_MAY, "cuDeviceCanAccessPeer", "hipDeviceCanAccessPeer", (int *out, int device, int peer)) \
   X(memory_now, GPU_MUST, "cuMemGetInfo_v2", "hipMemGetInfo", (size_t * free_bytes, size_t * all_bytes)) \
   X(alloc, GPU_MUST, "cuMemAlloc_v2", "hipMalloc", (gpu_address * out, size_t bytes)) \
   X(free, GPU_MUST, "cuMemFree_v2", "hipFree", (gpu_address address)) \
-  X(alloc_async, GPU_MAY, "cuMemAllocAsync", "hipMallocAsync", (gpu_address * out, size_t bytes, void *stream)) \
+  X(alloc_from, GPU_MAY, "cuMemAllocFromPoolAsync", "hipMallocFromPoolAsync", \
+    (gpu_address * out, size_t bytes, void *pool, void *stream)) \
   X(free_async, GPU_MAY, "cuMemFreeAsync", "hipFreeAsync", (gpu_address address, void *stream)) \
-  X(pool_default, GPU_MAY, "cuDeviceGetDefaultMemPool", "hipDeviceGetDefaultMemPool", (void **out, int device)) \
+  X(pool_create, GPU_MAY, "cuMemPoolCreate", "hipMemPoolCreate", (void **out, const gpu_pool_props *props)) \
+  X(pool_destroy, GPU_MAY, "cuMemPoolDestroy", "hipMemPoolDestroy", (void *pool)) \
   X(pool_set, GPU_MAY, "cuMemPoolSetAttribute", "hipMemPoolSetAttribute", (void *pool, int attribute, void *value)) \
   X(pool_trim, GPU_MAY, "cuMemPoolTrimTo", "hipMemPoolTrimTo", (void *pool, size_t keep_bytes)) \
   X(host_alloc, GPU_MUST, "cuMemHostAlloc", "hipHostMalloc", (void **out, size_t bytes, unsigned flags)) \
@@ -62,6 +75,8 @@ typedef uint64_t gpu_address;
   X(host_func, GPU_MAY, "cuLaunchHostFunc", "hipLaunchHostFunc", (void *stream, void (*fn)(void *arg), void *arg)) \
   X(stream_callback, GPU_MAY, "cuStreamAddCallback", "hipStreamAddCallback", \
     (void *stream, void (*fn)(void *stream, int code, void *arg), void *arg, unsigned flags)) \
+  X(stream_write, GPU_MAY, "cuStreamWriteValue64_v2", "hipStreamWriteValue64", \
+    (void *stream, gpu_address address, uint64_t value, unsigned flags)) \
   X(event_create, GPU_MUST, "cuEventCreate", "hipEventCreateWithFlags", (void **out, unsigned flags)) \
   X(event_destroy, GPU_MUST, "cuEventDestroy_v2", "hipEventDestroy", (void *event)) \
   X(event_record, GPU_MUST, "cuEventRecord", "hipEventRecord", (void *event, void *stream)) \
@@ -78,6 +93,7 @@ typedef uint64_t gpu_address;
   X(function_attribute, GPU_MAY, "cuFuncGetAttribute", "hipFuncGetAttribute", \
     (int *out, int attribute, void *function)) \
   X(function_set, GPU_MAY, "cuFuncSetAttribute", "", (void *function, int attribute, int value)) \
+  X(function_load, GPU_MAY, "cuFuncLoad", "", (void *function)) \
   X(launch, GPU_MUST, "cuLaunchKernel", "hipModuleLaunchKernel", \
     (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
      unsigned block_z, unsigned shared_bytes, void *stream, void **args, void **extra)) \
@@ -124,6 +140,8 @@ enum {
   GPU_HOST_MAPPED = 2,
   GPU_CAPTURE_THREAD_LOCAL = 1,
   GPU_CAPTURE_RELAXED = 2,
+  GPU_POOL_PINNED = 1,
+  GPU_POOL_DEVICE = 1,
   GPU_POOL_RELEASE_THRESHOLD = 4, /* these three of 64 bits */
   GPU_POOL_RESERVED = 5,
   GPU_POOL_USED = 7,

@@ -1,9 +1,11 @@
-/* Fences: a signal is a host function behind the work of its stream, which only records and wakes. After a fault the driver
- * makes no such calls any more: then the watch fails the fence. Waits on the device are not offered: neither API can hold
+/* Fences: a signal is a number that the stream writes into pinned memory, where a thread that waits may look at it, and behind
+ * it a host function, which signals what no thread has seen by then. After a fault the driver makes no such calls any
+ * more: then the watch fails the fence. Waits on the device are not offered: neither API can hold
  * a stream back until the host signals without occupying the device (a kernel or a stream wait on memory that is
  * never written would never end). */
 #include "plugins/common/gpu/stream.h"
 
+#include <sched.h>
 #include <time.h>
 
 /* ---------------------------------------------------------------- slots */
@@ -29,10 +31,14 @@ static gpu_signal *take(heddle_pstream *stream, heddle_error *err) {
   return x;
 }
 
-/* The caller signals the slot's fence, or fails it. */
+/* The caller has signalled a slot's fence, or failed it. */
+static void disarmed_one(heddle_pstream *stream) {
+  atomic_fetch_sub(&stream->own->armed, 1);
+  gpu_watch_end(stream->dev);
+}
+
 static void disarmed(gpu_signal *x) {
-  atomic_fetch_sub(&x->stream->own->armed, 1);
-  gpu_watch_end(x->stream->dev);
+  disarmed_one(x->stream);
 }
 
 uint64_t gpu_signals_last(heddle_pstream *stream) {
@@ -54,7 +60,7 @@ void gpu_signals_fail(heddle_pstream *stream, uint64_t from, uint64_t last, cons
     const uint64_t order = atomic_load_explicit(&x->order, memory_order_acquire);
     if (order >= from && order <= last && move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
       const heddle_pfence fence = x->fence;
-      atomic_store_explicit(&x->state, GPU_SIGNAL_FAILED, memory_order_release);
+      atomic_store_explicit(&x->state, GPU_SIGNAL_SETTLED, memory_order_release);
       host->fence_fail(host->ctx, fence, failure->status, failure->text);
       disarmed(x);
     }
@@ -64,6 +70,49 @@ void gpu_signals_fail(heddle_pstream *stream, uint64_t from, uint64_t last, cons
 
 /* ---------------------------------------------------------------- the driver's calls */
 
+/* The stream is known to have got so far; it may be told so by several threads. */
+static void set_reached(gpu_stream_own *own, uint64_t order) {
+  uint64_t before = atomic_load_explicit(&own->reached, memory_order_relaxed);
+  while (before < order && !atomic_compare_exchange_weak_explicit(&own->reached, &before, order, memory_order_release,
+                                                                  memory_order_relaxed))
+    continue;
+}
+
+/* The oldest slot under way with a number up to last; NULL: none. */
+static gpu_signal *oldest(gpu_stream_own *own, uint64_t last) {
+  gpu_signal *first = &own->slots[0], *x = first, *found = NULL;
+  uint64_t least = last;
+  do {
+    const uint64_t order = atomic_load_explicit(&x->order, memory_order_acquire);
+    if (atomic_load_explicit(&x->state, memory_order_acquire) == GPU_SIGNAL_ARMED && order <= least) {
+      found = x;
+      least = order;
+    }
+    x = atomic_load_explicit(&x->next, memory_order_acquire);
+  } while (x != first);
+  return found;
+}
+
+bool gpu_signals_poll(heddle_pstream *stream) {
+  gpu_stream_own *own = stream->own;
+  const heddle_host *host = stream->dev->host;
+  if (own->counter == NULL || atomic_load(&own->armed) == 0) return false;
+  const uint64_t last = atomic_load_explicit(own->counter, memory_order_acquire);
+  if (last <= atomic_load_explicit(&own->reached, memory_order_acquire)) return true;
+  gpu_watch_heed(stream); /* as below */
+  for (gpu_signal *x = oldest(own, last); x != NULL; x = oldest(own, last)) {
+    const uint64_t order = atomic_load_explicit(&x->order, memory_order_acquire);
+    if (order > last || !move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) continue;
+    const heddle_pfence fence = x->fence;
+    const uint64_t value = x->value;
+    atomic_store_explicit(&x->state, GPU_SIGNAL_SETTLED, memory_order_release);
+    set_reached(own, order);
+    host->fence_signal(host->ctx, fence, value);
+    disarmed_one(stream);
+  }
+  return atomic_load(&own->armed) > 0;
+}
+
 /* The stream got there. */
 static void reached(void *arg) {
   gpu_signal *x = arg;
@@ -71,10 +120,11 @@ static void reached(void *arg) {
   const heddle_host *host = x->stream->dev->host;
   gpu_watch_heed(x->stream); /* a driver may let a stream go on that waited for a device that was lost */
   if (!move(x, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN)) {
-    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE); /* failed before */
+    /* Failed or signalled before. Who did that may be between taking the slot and saying so: two instructions. */
+    while (!move(x, GPU_SIGNAL_SETTLED, GPU_SIGNAL_FREE)) sched_yield();
     return;
   }
-  atomic_store_explicit(&own->reached, atomic_load_explicit(&x->order, memory_order_relaxed), memory_order_release);
+  set_reached(own, atomic_load_explicit(&x->order, memory_order_relaxed));
   host->fence_signal(host->ctx, x->fence, x->value);
   disarmed(x);
   atomic_store_explicit(&x->state, GPU_SIGNAL_FREE, memory_order_release);
@@ -93,7 +143,7 @@ static void reached_with(void *handle, int code, void *arg) {
     gpu_check(stream->dev, code, "work before a fence failed", &failed);
     gpu_stream_keep(stream, &failed);
     gpu_signals_fail(stream, atomic_load_explicit(&x->order, memory_order_relaxed), last, &failed);
-    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
+    move(x, GPU_SIGNAL_SETTLED, GPU_SIGNAL_FREE);
   }
   atomic_fetch_sub_explicit(&stream->own->calls, 1, memory_order_release);
 }
@@ -113,8 +163,16 @@ bool gpu_signals_over(heddle_pdevice *dev, uint64_t limit_ns) {
   return true;
 }
 
+/* Puts the number before the call. A stream whose driver does not write numbers after all goes on without. */
+static void count_up(heddle_pstream *stream, uint64_t order) {
+  gpu_stream_own *own = stream->own;
+  if (own->writes && stream->dev->driver->stream_write(stream->handle, own->counter_at, order, 0) != 0)
+    own->writes = false;
+}
+
 static int call_back(heddle_pstream *stream, gpu_signal *x) {
   const gpu_driver *driver = stream->dev->driver;
+  count_up(stream, atomic_load_explicit(&x->order, memory_order_relaxed));
   if (driver->host_func != NULL) return driver->host_func(stream->handle, reached, x);
   atomic_fetch_add(&stream->own->calls, 1);
   const int code = driver->stream_callback(stream->handle, reached_with, x, 0);
@@ -138,7 +196,7 @@ static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_sc
     atomic_store_explicit(&x->state, GPU_SIGNAL_FREE, memory_order_release);
   } else { /* there will be no call */
     *told = true;
-    move(x, GPU_SIGNAL_FAILED, GPU_SIGNAL_FREE);
+    move(x, GPU_SIGNAL_SETTLED, GPU_SIGNAL_FREE);
   }
   return s;
 }

@@ -19,11 +19,28 @@ typedef struct gpu_program gpu_program;
 typedef struct gpu_libraries gpu_libraries;
 typedef struct gpu_blocks gpu_blocks;
 typedef struct gpu_import gpu_import;
+
+/* The registered ranges of an instance. The driver is not called with the lock held. */
+typedef struct gpu_imports {
+  pthread_mutex_t lock; /* guards the list and its members; a leaf */
+  pthread_cond_t settled;
+  gpu_import *first;
+} gpu_imports;
 typedef struct gpu_watch gpu_watch;
+typedef struct gpu_weights gpu_weights;
 typedef struct gpu_spares gpu_spares;
 
-/* What a code of the driver means for us. NOT_READY: of the query calls. LOST: the device's context is gone. */
-typedef enum gpu_fate { GPU_FINE, GPU_NOT_READY, GPU_FAILED, GPU_NO_MEMORY, GPU_UNSUPPORTED, GPU_LOST } gpu_fate;
+/* What a code of the driver means for us. NOT_READY: of the query calls. LOST: the device's context is gone. DOUBTFUL: the
+ * code does not say; another call does (gpu_fate_of). */
+typedef enum gpu_fate {
+  GPU_FINE,
+  GPU_NOT_READY,
+  GPU_FAILED,
+  GPU_NO_MEMORY,
+  GPU_UNSUPPORTED,
+  GPU_LOST,
+  GPU_DOUBTFUL
+} gpu_fate;
 
 /* What the thread had before gpu_enter. */
 typedef struct gpu_scope {
@@ -58,7 +75,8 @@ typedef struct gpu_vendor {
    * words too where its version is no CUDA version. No context. */
   heddle_status (*describe)(heddle_pinstance *self, gpu_info *info, heddle_error *err);
 
-  /* Makes and gives back the device's (primary) context; enter makes it the calling thread's, leave restores what
+  /* Makes and gives back the device's context. context_get gives a code whose fate is LOST where the process's context is
+   * lost, and other code holds it, so that none can be made. enter makes it the calling thread's, leave restores what
    * was. */
   int (*context_get)(heddle_pdevice *dev);
   void (*context_put)(heddle_pdevice *dev);
@@ -121,6 +139,7 @@ struct heddle_pinstance {
   bool fuse;                /* chains of elementwise nodes become one */
   bool capture;             /* segments become graphs */
   bool pools;               /* stream-ordered allocation; else blocks of our own */
+  bool counters;            /* streams write numbers that waiting threads look at */
   char *cache_dir;          /* absolute; NULL: no cache */
   filecache cache;          /* of compiled programs */
   char *source_dir;         /* where sources are written; NULL: nowhere */
@@ -128,9 +147,10 @@ struct heddle_pinstance {
   gpu_libraries *libraries; /* library.c; NULL: none */
   void *own;                /* the vendor's */
   atomic_bool left_behind;  /* a device was, with work that hangs: the instance stays */
-  pthread_mutex_t lock;     /* guards what follows; the driver is called with it held */
+  uint64_t page;            /* of the system: address and size of an import are multiples */
+  pthread_mutex_t lock;     /* guards open; the driver is called with it held */
   heddle_pdevice *open;     /* devices, by next */
-  gpu_import *imports;      /* host memory registered with the driver (import.c) */
+  gpu_imports imports;      /* host memory registered with the driver (import.c) */
 };
 
 /* The root table's calls, and its entry, for the vendor's plugin.c: open_instance is a static function there that calls
@@ -149,11 +169,10 @@ heddle_status gpu_driver_load(heddle_pinstance *self, heddle_error *err);
 heddle_status gpu_new(const heddle_host *host, uint64_t bytes, const char *what, void **out, heddle_error *err);
 
 /* Whether a device has memory that host and device share, and takes host memory that it did not allocate. */
-enum { GPU_PAGE = 4096 }; /* address and size of an import are multiples */
 static inline bool gpu_unified(const heddle_pinstance *self, const gpu_info *info) {
   return self->unified && info->integrated && info->maps_host && self->driver.host_address != NULL;
 }
-static inline bool gpu_imports(const heddle_pinstance *self, const gpu_info *info) {
+static inline bool gpu_takes_imports(const heddle_pinstance *self, const gpu_info *info) {
   return info->registers_host && self->driver.host_register != NULL && self->driver.host_unregister != NULL;
 }
 
@@ -170,7 +189,8 @@ struct heddle_pdevice {
   const gpu_vendor *vendor;
   const gpu_driver *driver; /* self's */
   const gpu_info *info;
-  void *context; /* CUDA's primary context */
+  void *context; /* CUDA's: the primary one, or with apart one of the device's own */
+  bool apart;    /* the context is shared with no other code of the process */
   void *service; /* a stream of the device's own: allocation, write and read without a stream */
   uint64_t cookie;
   uint32_t index;
@@ -180,12 +200,13 @@ struct heddle_pdevice {
   struct heddle_pstream *streams;
   heddle_error fault;
   gpu_program *programs; /* compile.c */
+  gpu_weights *weights;  /* constants in bfloat16 (weights.c) */
   gpu_blocks *blocks;    /* memory's own blocks where there are no pools (blocks.c) */
   gpu_watch *watch;      /* fences under way (watch.c) */
   gpu_spares *spares;    /* graphs to be updated (capture.c) */
   void *library_state;   /* handles of the vendor's libraries on this device (library.c) */
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
-  void *pool;           /* the driver's, of freed memory; NULL: blocks */
+  void *pool;           /* of the driver's, made for this device; NULL: blocks */
   atomic_bool hung;     /* idle ended by its time limit: freed memory is kept until one has ended well */
   heddle_pbuffer *kept; /* that memory; lock guards it */
   struct heddle_pdevice *next;
@@ -206,6 +227,10 @@ static inline void gpu_leave(heddle_pdevice *dev, const gpu_scope *scope) {
  * HEDDLE_ENOMEM, HEDDLE_EUNSUPPORTED, HEDDLE_EDEVICE or HEDDLE_EFAILED; HEDDLE_EBUSY for "not ready". A code that says
  * that the device is lost makes its fault sticky, fails its fences under way, and tells the host once. Any thread. */
 heddle_status gpu_check(heddle_pdevice *dev, int code, const char *what, heddle_error *err);
+
+/* The vendor's fate of a code, but never DOUBTFUL: then the device is asked by a second call, and is LOST only if that
+ * fails too. Not in a driver's call of ours. Any thread. */
+gpu_fate gpu_fate_of(heddle_pdevice *dev, int code);
 
 /* HEDDLE_OK, or the sticky fault. */
 heddle_status gpu_health(heddle_pdevice *dev, heddle_error *err);
@@ -249,7 +274,10 @@ void gpu_blocks_trim(heddle_pdevice *dev);
 uint64_t gpu_blocks_kept(heddle_pdevice *dev);
 void gpu_blocks_close(heddle_pdevice *dev); /* in device.close, inside gpu_enter */
 
-/* Host memory of others, for copies of all devices; get is not inside gpu_enter, put is. Any thread. */
+/* Host memory of others, for copies of all devices; get is not inside gpu_enter, put is. Any thread. open makes what an
+ * instance needs for them; false: there is no lock. */
+bool gpu_imports_open(heddle_pinstance *self);
+void gpu_imports_close(heddle_pinstance *self);
 heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gpu_import **out, heddle_error *err);
 void gpu_import_put(heddle_pdevice *dev, gpu_import *import);
 
@@ -328,6 +356,10 @@ bool gpu_signals_over(heddle_pdevice *dev, uint64_t limit_ns);
 void gpu_spares_drop(heddle_pdevice *dev);
 void gpu_spares_close(heddle_pdevice *dev); /* the same, for good; inside gpu_enter, before programs are unloaded */
 
+/* The device's weights, in open and close of the device. weights.c. */
+heddle_status gpu_weights_open(heddle_pdevice *dev, heddle_error *err);
+void gpu_weights_close(heddle_pdevice *dev);
+
 /* ---------------------------------------------------------------- programs (compile.c) */
 
 /* The module of one kernel of a text, with what comes behind the text (NULL: nothing) and options ("-DNAME=VALUE ..."), compiled for
@@ -336,6 +368,10 @@ void gpu_spares_close(heddle_pdevice *dev); /* the same, for good; inside gpu_en
 heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
                               const char *options, void **module, heddle_error *err);
 void gpu_programs_close(heddle_pdevice *dev); /* inside gpu_enter */
+
+/* A kernel of a module, loaded: a driver that loads code at its first use would do so at the first launch, which waits for
+ * the device and may stand in a capture. A code of the driver's. Inside gpu_enter. */
+int gpu_function_get(heddle_pdevice *dev, void *module, const char *name, void **out);
 
 /* Compiles a whole program of the user's or reads it from the cache: what a module of format "cuda" or "hip" is. image
  * is of host->alloc. Not inside gpu_enter. */

@@ -4,7 +4,7 @@
  * Settings: driver (the driver's library, an absolute path; off: none is started), cache_dir (folder for compiled
  * programs; off: they are compiled in each process), source_dir (folder that their sources are written to; none: they
  * are not), unified (0: no shared memory), peer (0: no copies between devices), pools (0: blocks of our own in place of
- * the driver's pools), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams, devices (which of
+ * the driver's pools), counters (0: completions come by the driver's calls alone), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams, devices (which of
  * the driver's, "1,0"; one that is there twice is two devices, for tests that want two). */
 #include "gpu.h"
 #include "library.h"
@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { MOST_DEVICES = 256 };
 
@@ -96,6 +97,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_switch(self, "unified", true, &self->unified, err);
   if (s == HEDDLE_OK) s = read_switch(self, "capture", true, &self->capture, err);
   if (s == HEDDLE_OK) s = read_switch(self, "pools", true, &self->pools, err);
+  if (s == HEDDLE_OK) s = read_switch(self, "counters", true, &self->counters, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(self->host, &self->fuse, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "cache_dir", &self->cache_dir, NULL, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "source_dir", &self->source_dir, NULL, err);
@@ -148,6 +150,13 @@ static heddle_status choose_devices(heddle_pinstance *self, int *chosen, heddle_
   return wrong(self, "devices", text, "too long", err);
 }
 
+/* Of a part of a card (MIG) the older call gives the card's. */
+static void find_uuid(heddle_pinstance *self, gpu_info *info) {
+  const gpu_driver *d = &self->driver;
+  if (d->device_uuid_of_part != NULL && d->device_uuid_of_part(info->uuid, info->device) == 0) return;
+  if (d->device_uuid == NULL || d->device_uuid(info->uuid, info->device) != 0) memset(info->uuid, 0, sizeof info->uuid);
+}
+
 static heddle_status describe(heddle_pinstance *self, uint32_t index, int number, gpu_info *info, heddle_error *err) {
   const gpu_vendor *v = self->vendor;
   const gpu_driver *d = &self->driver;
@@ -167,7 +176,7 @@ static heddle_status describe(heddle_pinstance *self, uint32_t index, int number
   p_one_line(info->name);
   if (info->name[0] == '\0') snprintf(info->name, sizeof info->name, "a device without a name");
   info->memory_bytes = bytes;
-  if (d->device_uuid == NULL || d->device_uuid(info->uuid, info->device) != 0) memset(info->uuid, 0, sizeof info->uuid);
+  find_uuid(self, info);
   if (d->device_pci != NULL && d->device_pci(pci, (int)sizeof pci, info->device) == 0) {
     pci[sizeof pci - 1] = '\0';
     read_pci(pci, info->pci);
@@ -217,12 +226,13 @@ heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "%s:%u: there are %u devices", self->vendor->name, index, self->n_devices);
   const gpu_info *info = &self->devices[index];
-  char compiler[64] = "";
+  char compiler[64] = "", libraries[64];
   self->vendor->compiler_words(self, compiler, sizeof compiler);
+  gpu_library_words(self, libraries, sizeof libraries);
   desc->type = self->vendor->device_type;
   memcpy(desc->name, info->name, sizeof desc->name);
-  snprintf(desc->driver, sizeof desc->driver, "%.63s, %.60s", info->driver,
-           compiler[0] != '\0' ? compiler : "no compiler for operators");
+  snprintf(desc->driver, sizeof desc->driver, "%.50s, %.35s%.40s", info->driver,
+           compiler[0] != '\0' ? compiler : "no compiler for operators", libraries);
   p_one_line(desc->driver); /* a character may have been cut */
   memcpy(desc->uuid, info->uuid, sizeof desc->uuid);
   desc->pci_domain = info->pci[0];
@@ -230,11 +240,13 @@ heddle_status gpu_device_describe(heddle_pinstance *self, uint32_t index, heddle
   desc->pci_device = info->pci[2];
   desc->pci_function = info->pci[3];
   desc->caps = HEDDLE_CAP_VIEWS;
+  if (self->counters && info->maps_host && self->driver.stream_write != NULL && self->driver.host_address != NULL)
+    desc->caps |= HEDDLE_CAP_POLLED;
   if (gpu_unified(self, info)) desc->caps |= HEDDLE_CAP_UNIFIED;
   desc->memory_bytes = info->memory_bytes;
   desc->max_buffer_bytes = info->memory_bytes;
   desc->alignment = info->alignment;
-  desc->import_alignment = gpu_imports(self, info) ? GPU_PAGE : 0;
+  desc->import_alignment = gpu_takes_imports(self, info) ? self->page : 0;
   desc->event_domain = 1; /* events cross all devices of a driver */
   desc->compute_units = info->compute_units;
   desc->max_streams = self->max_streams > 0 ? self->max_streams : 4;
@@ -248,6 +260,7 @@ void gpu_close_instance(heddle_pinstance *self) {
   const heddle_host *host = self->host;
   gpu_library_close(self);
   self->vendor->close(self);
+  gpu_imports_close(self);
   pthread_mutex_destroy(&self->lock);
   host->free(host->ctx, self->devices);
   host->free(host->ctx, self->cache_dir);
@@ -265,7 +278,11 @@ heddle_status gpu_open_instance(const gpu_vendor *vendor, const heddle_host *hos
   heddle_pinstance *self = memory;
   self->host = host;
   self->vendor = vendor;
-  if (pthread_mutex_init(&self->lock, NULL) != 0) {
+  const long page = sysconf(_SC_PAGESIZE);
+  self->page = page > 0 ? (uint64_t)page : 4096;
+  const bool locked = pthread_mutex_init(&self->lock, NULL) == 0;
+  if (!locked || !gpu_imports_open(self)) {
+    if (locked) pthread_mutex_destroy(&self->lock);
     host->free(host->ctx, self);
     return p_fail(err, HEDDLE_ENOMEM, 0, "%s: no lock for an instance", vendor->name);
   }

@@ -173,7 +173,7 @@ static heddle_status ask_driver(heddle_pstream *stream, heddle_status s, heddle_
   heddle_pdevice *dev = stream->dev;
   if (stream->capturing || s == HEDDLE_EDEVICE) return s;
   const int code = dev->driver->stream_query(stream->handle);
-  return dev->vendor->fate(code) == GPU_LOST ? gpu_check(dev, code, "run an operator", err) : s;
+  return gpu_fate_of(dev, code) == GPU_LOST ? gpu_check(dev, code, "run an operator", err) : s;
 }
 
 heddle_status gpu_op_run(heddle_plaunch *launch, heddle_error *err) {

@@ -1,189 +1,33 @@
-/* The vendor's libraries: settings, opening them once per instance, a handle per device, and handing steps to the first
- * that takes them. What a step is to a library is in the library's own file. */
-#include "plugins/common/gpu/library.h"
+/* The vendor's libraries: a handle per device, and handing steps to the first library that takes them. How they are opened
+ * is in library_open.c, what a step is to a library in the library's own file. */
+#include "plugins/common/gpu/library_state.h"
 
+#include "plugins/common/filecache.h"
 #include "plugins/common/region.h"
-#include "plugins/common/setting.h"
 
-#include <dlfcn.h>
-
-enum { PATH_BYTES = 1024 };
-
-/* A library: what its setting says, and its table of calls once it is there. */
-typedef struct opened {
-  char path[PATH_BYTES]; /* of the setting; empty: look by names */
-  bool off;
-  void *calls; /* NULL: it is not there */
-} opened;
-
-struct gpu_libraries {
-  pthread_mutex_t lock; /* guards tried, calls, and the states of devices; libraries are called with it held */
-  bool tried;
-  opened each[GPU_LIBRARIES];
-};
+/* Steps that were run once on a device. */
+typedef struct warmed {
+  filecache_key key;
+  struct warmed *next;
+} warmed;
 
 /* What a device has of each library. */
 typedef struct device_state {
   bool tried[GPU_LIBRARIES];
   void *state[GPU_LIBRARIES];
+  warmed *warmed; /* the lock of gpu_libraries guards it */
 } device_state;
-
-static const gpu_library *library_at(const heddle_pinstance *self, int i) {
-  return self->vendor->library == NULL ? NULL : self->vendor->library->list[i];
-}
-
-P_PRINTF(3, 4)
-static void say(const heddle_pinstance *self, int32_t level, const char *format, ...) {
-  char words[512];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(words, sizeof words, format, args);
-  va_end(args);
-  p_one_line(words);
-  self->host->log(self->host->ctx, level, self->vendor->name, words);
-}
-
-/* ---------------------------------------------------------------- opening */
-
-/* Every function that must be there, or its name in why. */
-static bool resolve(const gpu_library *library, void *handle, void *calls, char *why, size_t bytes) {
-  for (uint32_t i = 0; i < library->n_symbols; i++) {
-    const gpu_symbol *symbol = &library->symbols[i];
-    void *address = dlsym(handle, symbol->name);
-    if (address == NULL && !symbol->may) {
-      snprintf(why, bytes, "it lacks %s", symbol->name);
-      return false;
-    }
-    memcpy((char *)calls + symbol->at, &address, sizeof address);
-  }
-  return true;
-}
-
-static void *open_file(const gpu_library *library, const char *path, const char **file, char *why, size_t bytes) {
-  void *handle = NULL;
-  snprintf(why, bytes, "there is none");
-  for (int i = 0; handle == NULL && (path[0] != '\0' ? i < 1 : library->files[i] != NULL); i++) {
-    *file = path[0] != '\0' ? path : library->files[i];
-    handle = dlopen(*file, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL && (i == 0 || path[0] != '\0')) {
-      const char *said = dlerror();
-      snprintf(why, bytes, "%s", said != NULL ? said : *file);
-    }
-  }
-  return handle;
-}
-
-/* A failure is a word in the log, unless it is insisted on. */
-static heddle_status open_one(heddle_pinstance *self, int i, bool insist, heddle_error *err) {
-  const gpu_library *library = library_at(self, i);
-  opened *o = &self->libraries->each[i];
-  char why[256], version[64] = "";
-  const char *file = NULL;
-  void *calls = NULL;
-  if (o->off) return HEDDLE_OK;
-  if (library->files == NULL) return gpu_new(self->host, sizeof(void *), library->name, &o->calls, err);
-  void *handle = open_file(library, o->path, &file, why, sizeof why);
-  if (handle != NULL) {
-    heddle_status s = gpu_new(self->host, library->calls_bytes, library->name, &calls, err);
-    if (s != HEDDLE_OK) return s;
-    if (resolve(library, handle, calls, why, sizeof why)) {
-      o->calls = calls;
-      library->version(calls, version, sizeof version);
-      say(self, HEDDLE_LOG_INFO, "%s%s%s (%s) is there for %s", library->name, version[0] != '\0' ? " " : "", version,
-          file, library->what);
-      return HEDDLE_OK;
-    }
-    self->host->free(self->host->ctx, calls);
-  }
-  if (insist || o->path[0] != '\0')
-    return p_fail(err, HEDDLE_ENODEV, 0, "%s: %s cannot be loaded, and the setting %s wants it: %s", self->vendor->name,
-                  library->name, o->path[0] != '\0' ? library->setting : "libraries=1", why);
-  say(self, HEDDLE_LOG_INFO, "there is no %s (%s); %s are by kernels", library->name, why, library->what);
-  return HEDDLE_OK;
-}
-
-static heddle_status open_all(heddle_pinstance *self, bool insist, heddle_error *err) {
-  gpu_libraries *all = self->libraries;
-  heddle_status s = HEDDLE_OK;
-  for (int i = 0; i < GPU_LIBRARIES && library_at(self, i) != NULL && s == HEDDLE_OK; i++)
-    s = open_one(self, i, insist, err);
-  all->tried = true;
-  return s;
-}
-
-/* A setting's text; false where it is not set. Too long a one is an error. */
-static heddle_status setting(const heddle_pinstance *self, const char *key, char *buf, uint64_t bytes, bool *given,
-                             heddle_error *err) {
-  const int64_t length = self->host->config(self->host->ctx, key, buf, bytes);
-  *given = length >= 0;
-  if (length >= (int64_t)bytes)
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s: setting %s has more than %llu bytes", self->vendor->name, key,
-                  (unsigned long long)(bytes - 1));
-  if (!*given) buf[0] = '\0';
-  return HEDDLE_OK;
-}
-
-static heddle_status read_settings(heddle_pinstance *self, bool automatic, bool wanted, bool *named,
-                                   heddle_error *err) {
-  gpu_libraries *all = self->libraries;
-  heddle_status s = HEDDLE_OK;
-  bool given = false;
-  for (int i = 0; i < GPU_LIBRARIES && library_at(self, i) != NULL && s == HEDDLE_OK; i++) {
-    const gpu_library *library = library_at(self, i);
-    opened *o = &all->each[i];
-    s = setting(self, library->setting, o->path, sizeof o->path, &given, err);
-    o->off = s == HEDDLE_OK && given && (o->path[0] == '\0' || p_is_off(o->path));
-    if (o->off) o->path[0] = '\0';
-    if (library->files == NULL) { /* of ours: a switch */
-      bool on = true;
-      if (s == HEDDLE_OK && o->path[0] != '\0' && !p_switch(o->path, &on))
-        s = p_fail(err, HEDDLE_EINVAL, 0, "%s: setting %s: '%.200s' is neither 0 nor 1", self->vendor->name,
-                   library->setting, o->path);
-      continue;
-    }
-    if (o->path[0] == '\0' && automatic && self->driver_path != NULL) o->off = true;
-    o->off = o->off || !wanted;
-    *named = *named || (!o->off && o->path[0] != '\0');
-  }
-  return s;
-}
-
-heddle_status gpu_library_open(heddle_pinstance *self, heddle_error *err) {
-  char text[16] = "";
-  void *memory = NULL;
-  bool given = false, wanted = true, named = false;
-  if (self->vendor->library == NULL) return HEDDLE_OK;
-  heddle_status s = setting(self, "libraries", text, sizeof text, &given, err);
-  if (s != HEDDLE_OK) return s;
-  const bool automatic = !given || strcmp(text, "auto") == 0;
-  if (!automatic && !p_switch(text, &wanted))
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s: setting libraries: '%s' is none of 0, 1 and auto", self->vendor->name,
-                  text);
-  s = gpu_new(self->host, sizeof(gpu_libraries), "libraries", &memory, err);
-  if (s != HEDDLE_OK) return s;
-  self->libraries = memory;
-  pthread_mutex_init(&self->libraries->lock, NULL);
-  s = read_settings(self, automatic, wanted, &named, err);
-  /* Those that are named or insisted on must be there, so that a wrong path is reported at once. */
-  if (s == HEDDLE_OK && (!automatic || named)) s = open_all(self, !automatic && wanted, err);
-  if (s != HEDDLE_OK) gpu_library_close(self);
-  return s;
-}
-
-void gpu_library_close(heddle_pinstance *self) {
-  gpu_libraries *all = self->libraries;
-  if (all == NULL) return;
-  for (int i = 0; i < GPU_LIBRARIES; i++) self->host->free(self->host->ctx, all->each[i].calls);
-  pthread_mutex_destroy(&all->lock);
-  self->host->free(self->host->ctx, all);
-  self->libraries = NULL;
-}
 
 void gpu_library_device_close(heddle_pdevice *dev) {
   device_state *state = dev->library_state;
   if (state == NULL) return;
   for (int i = 0; i < GPU_LIBRARIES; i++) {
-    if (state->state[i] != NULL) library_at(dev->self, i)->device_close(dev, state->state[i]);
+    if (state->state[i] != NULL) gpu_library_at(dev->self, i)->device_close(dev, state->state[i]);
+  }
+  while (state->warmed != NULL) {
+    warmed *next = state->warmed->next;
+    dev->host->free(dev->host->ctx, state->warmed);
+    state->warmed = next;
   }
   dev->host->free(dev->host->ctx, state);
   dev->library_state = NULL;
@@ -211,13 +55,13 @@ static int which(heddle_pinstance *self, const gpu_info *info, const gpu_ask *as
   pthread_mutex_lock(&all->lock);
   if (!all->tried) {
     heddle_error err;
-    heddle_status s = open_all(self, false, &err);
-    if (s != HEDDLE_OK) say(self, HEDDLE_LOG_WARN, "%s", err.text);
+    heddle_status s = gpu_library_open_all(self, false, &err);
+    if (s != HEDDLE_OK) gpu_library_say(self, HEDDLE_LOG_WARN, "%s", err.text);
   }
   pthread_mutex_unlock(&all->lock);
-  for (int i = 0; i < GPU_LIBRARIES && library_at(self, i) != NULL; i++) {
+  for (int i = 0; i < GPU_LIBRARIES && gpu_library_at(self, i) != NULL; i++) {
     *workspace = 0;
-    if (all->each[i].calls != NULL && library_at(self, i)->takes(info, ask, workspace)) return i;
+    if (all->each[i].calls != NULL && gpu_library_at(self, i)->takes(info, ask, workspace)) return i;
   }
   *workspace = 0;
   return -1;
@@ -234,7 +78,7 @@ uint64_t gpu_library_workspace(heddle_pinstance *self, uint32_t index, const hed
 /* The library's handle on this device, made at its first step; *out NULL where that failed, now or before. */
 static heddle_status state_of(heddle_pdevice *dev, int i, void **out, heddle_error *err) {
   gpu_libraries *all = dev->self->libraries;
-  const gpu_library *library = library_at(dev->self, i);
+  const gpu_library *library = gpu_library_at(dev->self, i);
   heddle_status s = HEDDLE_OK;
   gpu_scope scope;
   *out = NULL;
@@ -252,8 +96,8 @@ static heddle_status state_of(heddle_pdevice *dev, int i, void **out, heddle_err
       state->tried[i] = true;
       if (library->device_open(dev, all->each[i].calls, &state->state[i], &own) != HEDDLE_OK) {
         state->state[i] = NULL;
-        say(dev->self, HEDDLE_LOG_WARN, "%s:%u: %s does not work here; %s are by kernels: %s", dev->vendor->name,
-            dev->index, library->name, library->what, own.text);
+        gpu_library_say(dev->self, HEDDLE_LOG_WARN, "%s:%u: %s does not work here; %s are by kernels: %s",
+                        dev->vendor->name, dev->index, library->name, library->what, own.text);
       }
       gpu_leave(dev, &scope);
     }
@@ -314,6 +158,41 @@ static heddle_status warm(heddle_pdevice *dev, gpu_library_step *step, const gpu
   return waited;
 }
 
+/* What a step is to a library: its shapes, and which operands are constant. */
+static filecache_key key_of(int library, const gpu_ask *ask) {
+  const k_step *step = ask->step;
+  filecache_key key = filecache_key_start();
+  const int64_t rest[] = {library, step->n_args, step->images, step->is_product, ask->fast};
+  filecache_key_add(&key, rest, sizeof rest);
+  for (uint32_t k = 0; k < step->n_args; k++) {
+    const uint8_t constant = ask->data[k] != NULL;
+    filecache_key_add(&key, &constant, 1);
+  }
+  filecache_key_add(&key, &step->params, (size_t)step->params_bytes);
+  return filecache_key_end(key);
+}
+
+/* A step like one that ran before needs no run to be ready: programs for other shapes of inputs have many alike. */
+static bool was_warmed(heddle_pdevice *dev, const filecache_key *key) {
+  const device_state *state = dev->library_state;
+  pthread_mutex_lock(&dev->self->libraries->lock);
+  const warmed *x = state->warmed;
+  while (x != NULL && memcmp(&x->key, key, sizeof *key) != 0) x = x->next;
+  pthread_mutex_unlock(&dev->self->libraries->lock);
+  return x != NULL;
+}
+
+static void keep_warmed(heddle_pdevice *dev, const filecache_key *key) {
+  device_state *state = dev->library_state;
+  warmed *x = dev->host->alloc(dev->host->ctx, sizeof *x, _Alignof(warmed));
+  if (x == NULL) return; /* it runs once more next time */
+  x->key = *key;
+  pthread_mutex_lock(&dev->self->libraries->lock);
+  x->next = state->warmed;
+  state->warmed = x;
+  pthread_mutex_unlock(&dev->self->libraries->lock);
+}
+
 heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *region, const k_step *step,
                                   gpu_library_step **out, heddle_error *err) {
   heddle_pinstance *self = dev->self;
@@ -324,7 +203,7 @@ heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *reg
   const gpu_ask ask = ask_for(region, step);
   const int i = which(self, dev->info, &ask, &bytes);
   if (i < 0) return HEDDLE_OK;
-  const gpu_library *library = library_at(self, i);
+  const gpu_library *library = gpu_library_at(self, i);
   heddle_status s = state_of(dev, i, &state, err);
   if (s != HEDDLE_OK || state == NULL) return s;
   why[0] = '\0';
@@ -335,7 +214,10 @@ heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *reg
     (*out)->dev = dev;
     (*out)->library = library;
     (*out)->state = state;
-    s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
+    const filecache_key key = key_of(i, &ask);
+    const bool known = was_warmed(dev, &key);
+    if (!known) s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
+    if (!known && s == HEDDLE_OK && fine) keep_warmed(dev, &key);
     if (s != HEDDLE_OK || !fine) {
       gpu_library_free(*out);
       *out = NULL;
@@ -344,12 +226,12 @@ heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *reg
   }
   step_words(step, what, sizeof what);
   if (!fine) {
-    say(self, HEDDLE_LOG_INFO, "%s:%u: %s: a kernel does it; %s refuses: %s", dev->vendor->name, dev->index, what,
-        library->name, refusal[0] != '\0' ? refusal : why);
+    gpu_library_say(self, HEDDLE_LOG_INFO, "%s:%u: %s: a kernel does it; %s refuses: %s", dev->vendor->name, dev->index,
+                    what, library->name, refusal[0] != '\0' ? refusal : why);
     return HEDDLE_OK;
   }
-  say(self, HEDDLE_LOG_INFO, "%s:%u: %s: %s does it%s%s", dev->vendor->name, dev->index, what, library->name,
-      why[0] != '\0' ? ", " : "", why);
+  gpu_library_say(self, HEDDLE_LOG_INFO, "%s:%u: %s: %s does it%s%s", dev->vendor->name, dev->index, what,
+                  library->name, why[0] != '\0' ? ", " : "", why);
   return HEDDLE_OK;
 }
 

@@ -31,6 +31,11 @@ extern const gpu_library gpu_tensor_cores; /* tensor.c: a kernel of ours, for th
  * are opened when the first step is asked about. auto, with a driver of the user's own (setting "driver"), leaves out
  * those that have no path: they would not fit it. Does nothing where the vendor has none. */
 heddle_status gpu_library_open(heddle_pinstance *self, heddle_error *err);
+
+/* Which libraries there are, for a device's description: ", cuBLASLt, no cuDNN"; those that are switched off are left out.
+ * What is missing is a warning in the log too. The same text for as long as the instance lives, unless a file that is there
+ * turns out to be of no use. */
+void gpu_library_words(const heddle_pinstance *self, char *buf, size_t bytes);
 void gpu_library_close(heddle_pinstance *self);     /* libraries stay loaded: they leave threads behind */
 void gpu_library_device_close(heddle_pdevice *dev); /* after the last step is freed; inside gpu_enter */
 
@@ -83,6 +88,7 @@ struct gpu_library {
   uint32_t n_symbols;
   uint64_t calls_bytes; /* of its table of calls */
   void (*version)(const void *calls, char *buf, size_t bytes);
+  int (*made_for)(const void *calls); /* the driver's major version that it needs, 0: not known; NULL: it needs none */
 
   /* Can it do such a step, before a device is open? Pure. workspace: at most so many bytes. */
   bool (*takes)(const gpu_info *info, const gpu_ask *ask, uint64_t *workspace);

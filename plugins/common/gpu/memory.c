@@ -20,7 +20,7 @@ heddle_status gpu_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint6
  * anybody's. */
 static int get_once(heddle_pdevice *dev, uint64_t bytes, gpu_address *out, uint64_t *granted) {
   if (dev->pool == NULL) return gpu_blocks_get(dev, bytes, out, granted);
-  int code = dev->driver->alloc_async(out, (size_t)bytes, dev->service);
+  int code = dev->driver->alloc_from(out, (size_t)bytes, dev->pool, dev->service);
   if (code != 0) return code;
   code = dev->driver->stream_sync(dev->service);
   if (code != 0) dev->driver->free_async(*out, dev->service);
@@ -248,12 +248,13 @@ static heddle_status memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, ui
 static heddle_status import_host(heddle_pdevice *dev, void *pointer, uint64_t bytes, heddle_pbuffer **out,
                                  heddle_error *err) {
   heddle_pbuffer *b = NULL;
-  if (!gpu_imports(dev->self, dev->info))
+  if (!gpu_takes_imports(dev->self, dev->info))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s:%u: this device takes no host memory of others", dev->vendor->name,
                   dev->index);
-  if ((pointer == NULL && bytes > 0) || (uintptr_t)pointer % GPU_PAGE != 0 || bytes % GPU_PAGE != 0)
-    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: import of %llu bytes: address and size must be multiples of %d",
-                  dev->vendor->name, dev->index, (unsigned long long)bytes, (int)GPU_PAGE);
+  const uint64_t page = dev->self->page;
+  if ((pointer == NULL && bytes > 0) || (uintptr_t)pointer % page != 0 || bytes % page != 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "%s:%u: import of %llu bytes: address and size must be multiples of %llu",
+                  dev->vendor->name, dev->index, (unsigned long long)bytes, (unsigned long long)page);
   heddle_status s = gpu_health(dev, err);
   if (s == HEDDLE_OK) s = make(dev, GPU_KIND_IMPORT, bytes, &b, err);
   if (s != HEDDLE_OK) return s;
@@ -321,6 +322,11 @@ static heddle_status memory_adopt(heddle_pdevice *dev, uint64_t handle, uint64_t
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                   "%s:%u: memory at 0x%llx does not begin at a multiple of %llu: copy it into an allocation of its own",
                   dev->vendor->name, dev->index, (unsigned long long)address, (unsigned long long)dev->info->alignment);
+  if (dev->apart)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                  "%s:%u: the device has a context of its own (setting context), which does not reach memory of other "
+                  "code: copy it",
+                  dev->vendor->name, dev->index);
   heddle_status s = gpu_health(dev, err);
   if (s == HEDDLE_OK) s = check_owner(dev, address, err);
   if (s == HEDDLE_OK) s = make(dev, HEDDLE_MEMORY_DEVICE, bytes, out, err);

@@ -5,8 +5,9 @@
 
 #include "plugins/common/gpu/image.h"
 
-enum { MOST_ARGUMENTS = 512 };   /* CUDA's parameters had 4 KiB in all for long */
-enum { MAX_DYNAMIC_SHARED = 8 }; /* an attribute of a kernel */
+enum { MOST_ARGUMENTS = 512 };         /* CUDA's parameters had 4 KiB in all for long */
+enum { MOST_PARAMETER_BYTES = 32768 }; /* CUDA 12.1 and newer: 32,764 on compute capability 7.0 and later */
+enum { MAX_DYNAMIC_SHARED = 8 };       /* an attribute of a kernel */
 
 struct heddle_pmodule {
   heddle_pdevice *dev;
@@ -106,6 +107,14 @@ static heddle_status module_load(heddle_pdevice *dev, const char *format, const 
 
 /* ---------------------------------------------------------------- kernels */
 
+int gpu_function_get(heddle_pdevice *dev, void *module, const char *name, void **out) {
+  const gpu_driver *d = dev->driver;
+  const int code = d->module_function(out, module, name);
+  if (code != 0 || d->function_load == NULL) return code;
+  const int loaded = d->function_load(*out);
+  return dev->vendor->fate(loaded) == GPU_UNSUPPORTED ? 0 : loaded;
+}
+
 static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddle_pkernel **out, heddle_error *err) {
   enum { MAX_THREADS = 0, NOT_FOUND = 500 }; /* an attribute and a code that both vendors number alike */
   enum { FREELY = 48 * 1024 };
@@ -117,7 +126,7 @@ static heddle_status make_kernel(heddle_pmodule *module, const char *name, heddl
   gpu_scope scope;
   heddle_status s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  const int code = dev->driver->module_function(&function, module->module, name);
+  const int code = gpu_function_get(dev, module->module, name, &function);
   if (code == 0 &&
       (dev->driver->function_attribute == NULL || dev->driver->function_attribute(&most, MAX_THREADS, function) != 0))
     most = 0;
@@ -229,8 +238,9 @@ static int allow_shared(heddle_pdevice *dev, heddle_pkernel *kernel, uint32_t by
 static heddle_status module_launch(heddle_pstream *stream, heddle_pkernel *kernel, const uint32_t *grid,
                                    const uint32_t *block, uint32_t shared_bytes, const heddle_pargument *args,
                                    uint32_t n_args, heddle_error *err) {
-  /* A kernel with more parameters than it is given reads zeros in their place, and not what lies behind. */
-  static const uint64_t nothing[32] = {0};
+  /* A kernel with more parameters than it is given reads zeros in their place, and not what lies behind. All parameters
+   * together have at most MOST_PARAMETER_BYTES. */
+  static const uint64_t nothing[MOST_PARAMETER_BYTES / sizeof(uint64_t)] = {0};
   heddle_pdevice *dev = stream->dev;
   uint64_t values[MOST_ARGUMENTS];
   void *pointers[MOST_ARGUMENTS];

@@ -125,7 +125,7 @@ static heddle_status find_function(heddle_pdevice *dev, void *module, const char
   gpu_scope scope;
   heddle_status s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  const int code = dev->driver->module_function(out, module, name);
+  const int code = gpu_function_get(dev, module, name, out);
   gpu_leave(dev, &scope);
   snprintf(what, sizeof what, "find the kernel '%.60s'", name);
   return gpu_check(dev, code, what, err);

@@ -99,36 +99,6 @@ uint64_t gpu_product_workspace(const gpu_ask *ask, const gpu_product *p, uint64_
   return lay_out(ask, p, library_bytes, NULL);
 }
 
-/* ---------------------------------------------------------------- bfloat16 */
-
-/* As half.cl does: to nearest, halves to even; NaN stays one. */
-static uint16_t rounded(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) return (uint16_t)(bits >> 16 | 0x40U);
-  return (uint16_t)((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
-}
-
-/* A constant's copy on the device, in bfloat16. */
-static heddle_status put_constant(heddle_pdevice *dev, const float *data, uint64_t count, gpu_address *out,
-                                  heddle_error *err) {
-  const uint64_t bytes = half_bytes(count);
-  gpu_scope scope;
-  uint16_t *half = dev->host->alloc(dev->host->ctx, bytes, sizeof(uint32_t));
-  if (half == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "%s:%u: no memory for weights", dev->vendor->name, dev->index);
-  for (uint64_t i = 0; i < count; i++) half[i] = rounded(data[i]);
-  if (count % 2 != 0) half[count] = 0;
-  heddle_status s = gpu_block_get(dev, bytes, out, err);
-  if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
-  if (s == HEDDLE_OK) {
-    s = gpu_check(dev, dev->driver->copy_h2d(*out, half, bytes, dev->service), "write weights", err);
-    gpu_leave(dev, &scope);
-  }
-  if (s == HEDDLE_OK) s = gpu_stream_wait(dev, dev->service, UINT64_MAX, err);
-  dev->host->free(dev->host->ctx, half);
-  return s;
-}
-
 /* ---------------------------------------------------------------- a step */
 
 heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const char *options, const char *name,
@@ -138,7 +108,7 @@ heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const ch
   heddle_status s = gpu_program_get(dev, text, name, NULL, options, &module, err);
   if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  s = gpu_check(dev, dev->driver->module_function(out, module, name), "find a kernel", err);
+  s = gpu_check(dev, gpu_function_get(dev, module, name, out), "find a kernel", err);
   gpu_leave(dev, &scope);
   return s;
 }
@@ -158,14 +128,14 @@ heddle_status gpu_product_begin(heddle_pdevice *dev, const gpu_ask *ask, const g
     s = gpu_product_kernel(dev, "half", "-DIDX=long", "round_bfloat", &step->round, err);
   for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
     if (p->rounding == GPU_BFLOAT16 && ask->data[i] != NULL)
-      s = put_constant(dev, ask->data[i], ask->count[i], &step->constant[i], err);
+      s = gpu_weight_get(dev, ask->data[i], ask->count[i], &step->constant[i], err);
   }
   return s;
 }
 
 void gpu_product_end(gpu_product_step *step) {
   for (int i = 0; i < 2; i++) {
-    if (step->constant[i] != 0) gpu_block_put(step->head.dev, step->constant[i]);
+    gpu_weight_put(step->head.dev, step->constant[i]);
   }
 }
 

@@ -70,6 +70,12 @@ typedef struct gpu_product_operands {
 heddle_status gpu_product_run(const gpu_product_step *step, heddle_pstream *stream, const gpu_address *operands,
                               gpu_address workspace, gpu_product_operands *out, heddle_error *err);
 
+/* A constant in bfloat16 on the device (weights.c), shared by all that ask for the same numbers; put takes 0 too. get is not
+ * inside gpu_enter. Any thread. */
+heddle_status gpu_weight_get(heddle_pdevice *dev, const float *data, uint64_t count, gpu_address *out,
+                             heddle_error *err);
+void gpu_weight_put(heddle_pdevice *dev, gpu_address address);
+
 /* The four as the pointers that libraries take. */
 static inline void *gpu_pointer(gpu_address address) {
   return (void *)(uintptr_t)address;

@@ -8,9 +8,26 @@ static heddle_status status_of(gpu_fate fate) {
   case GPU_NO_MEMORY: return HEDDLE_ENOMEM;
   case GPU_UNSUPPORTED: return HEDDLE_EUNSUPPORTED;
   case GPU_LOST: return HEDDLE_EDEVICE;
+  case GPU_DOUBTFUL: /* asked about before */
   case GPU_FAILED: break;
   }
   return HEDDLE_EFAILED;
+}
+
+gpu_fate gpu_fate_of(heddle_pdevice *dev, int code) {
+  const gpu_vendor *v = dev->vendor;
+  gpu_fate fate = v->fate(code);
+  gpu_scope scope;
+  if (fate != GPU_DOUBTFUL) return fate;
+  if (atomic_load_explicit(&dev->faulted, memory_order_acquire)) return GPU_LOST;
+  if (dev->service == NULL) return GPU_FAILED;
+  int second = v->enter(dev, &scope);
+  if (second == 0) {
+    second = dev->driver->stream_query(dev->service);
+    gpu_leave(dev, &scope);
+  }
+  fate = v->fate(second);
+  return fate == GPU_LOST || fate == GPU_DOUBTFUL ? GPU_LOST : GPU_FAILED;
 }
 
 /* Keeps the first fault. */
@@ -32,7 +49,7 @@ heddle_status gpu_check(heddle_pdevice *dev, int code, const char *what, heddle_
   char words[400];
   if (code == 0) return HEDDLE_OK;
   if (err == NULL) err = &own;
-  const heddle_status s = status_of(dev->vendor->fate(code));
+  const heddle_status s = status_of(gpu_fate_of(dev, code));
   dev->vendor->code_words(dev->self, code, words, sizeof words);
   p_fail(err, s, code, "%s:%u: %s: %s", dev->vendor->name, dev->index, what, words);
   if (s == HEDDLE_EDEVICE) {

@@ -7,7 +7,7 @@
 
 #define SPIN_NS UINT64_C(20000)      /* as long as that the driver is asked without a pause */
 #define FIRST_NAP_NS UINT64_C(20000) /* then with pauses that double */
-#define LAST_NAP_NS UINT64_C(1000000)
+#define LAST_NAP_NS UINT64_C(160000)
 
 /* ---------------------------------------------------------------- failures */
 
@@ -72,7 +72,7 @@ static bool is_lost(heddle_pdevice *dev) {
   if (gpu_health(dev, NULL) != HEDDLE_OK || gpu_enter(dev, &scope, NULL) != HEDDLE_OK) return true;
   const int code = dev->driver->stream_query(dev->service);
   gpu_leave(dev, &scope);
-  if (dev->vendor->fate(code) != GPU_LOST) return false;
+  if (gpu_fate_of(dev, code) != GPU_LOST) return false;
   gpu_check(dev, code, "the device is lost", NULL);
   return true;
 }
@@ -81,7 +81,7 @@ heddle_status gpu_stream_done_with(heddle_pstream *stream, const gpu_scope *scop
                                    const char *what, heddle_error *err) {
   heddle_pdevice *dev = stream->dev;
   heddle_error why;
-  if (dev->vendor->fate(code) != GPU_LOST || other == dev || is_lost(dev) || !is_lost(other) ||
+  if (gpu_fate_of(dev, code) != GPU_LOST || other == dev || is_lost(dev) || !is_lost(other) ||
       gpu_health(other, &why) == HEDDLE_OK)
     return gpu_stream_done(stream, scope, code, what, err);
   gpu_leave(dev, scope);
@@ -204,6 +204,7 @@ static void destroy(heddle_pstream *stream) {
   }
   gpu_watch_forget(stream);
   if (stream->handle != NULL) dev->driver->stream_destroy(stream->handle);
+  if (own->counter != NULL) dev->driver->host_free(own->counter);
   pthread_mutex_destroy(&own->ask);
   pthread_mutex_destroy(&stream->lock);
   host->free(host->ctx, own);
@@ -280,6 +281,24 @@ static heddle_status new_record(heddle_pdevice *dev, int priority, heddle_pstrea
   return p_fail(err, HEDDLE_ENOMEM, 0, "%s:%u: no lock for a stream", dev->vendor->name, dev->index);
 }
 
+/* Pinned memory that the stream's signals count in; without it the driver's calls are all there is. Inside gpu_enter. */
+static void make_counter(heddle_pstream *stream) {
+  const heddle_pdevice *dev = stream->dev;
+  const gpu_driver *d = dev->driver;
+  gpu_stream_own *own = stream->own;
+  void *memory = NULL;
+  if (!dev->self->counters || !dev->info->maps_host || d->stream_write == NULL || d->host_address == NULL ||
+      d->host_alloc(&memory, sizeof *own->counter, GPU_HOST_PORTABLE | GPU_HOST_MAPPED) != 0)
+    return;
+  if (d->host_address(&own->counter_at, memory, 0) != 0) {
+    d->host_free(memory);
+    return;
+  }
+  own->counter = memory;
+  atomic_init(own->counter, 0);
+  own->writes = true;
+}
+
 /* Inside gpu_enter. */
 static heddle_status make_new(heddle_pdevice *dev, int priority, heddle_pstream **out, heddle_error *err) {
   heddle_pstream *stream = NULL;
@@ -292,6 +311,7 @@ static heddle_status make_new(heddle_pdevice *dev, int priority, heddle_pstream 
     destroy(stream);
     return s;
   }
+  make_counter(stream);
   pthread_mutex_lock(&dev->lock);
   stream->number = dev->streams != NULL ? dev->streams->number + 1 : 1;
   stream->next = dev->streams;
@@ -351,7 +371,12 @@ static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, he
 }
 
 static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
-  heddle_status s = gpu_stream_ask(stream, err);
+  heddle_status s = gpu_health(stream->dev, err);
+  if (s != HEDDLE_OK) return s;
+  if (gpu_signals_poll(stream)) /* no need to ask the driver */
+    return p_fail(err, HEDDLE_EBUSY, 0, "%s:%u: the stream has work left", stream->dev->vendor->name,
+                  stream->dev->index);
+  s = gpu_stream_ask(stream, err);
   return s == HEDDLE_OK ? kept_failure(stream, false, err) : s;
 }
 

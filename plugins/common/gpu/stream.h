@@ -10,9 +10,9 @@ enum {
   GPU_WAITS = 16    /* other devices that a stream waits for at the same time */
 };
 
-/* The thread that moves a slot out of ARMED signals or fails its fence: once. FAILED: failed, while the driver may
- * still call; that call makes it FREE. */
-enum { GPU_SIGNAL_FREE, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN, GPU_SIGNAL_FAILED };
+/* The thread that moves a slot out of ARMED signals or fails its fence: once. SETTLED: failed, or signalled by a poll, while the
+ * driver may still call; that call makes it FREE. */
+enum { GPU_SIGNAL_FREE, GPU_SIGNAL_ARMED, GPU_SIGNAL_TAKEN, GPU_SIGNAL_SETTLED };
 
 /* A fence to be signalled when the stream gets there. A stream's slots are a ring that grows where all are under way. */
 typedef struct gpu_signal {
@@ -45,7 +45,11 @@ typedef struct gpu_stream_own {
   atomic_uint_least64_t reached; /* the number of the last that was */
   atomic_uint armed;             /* slots in that state */
   atomic_uint calls;             /* that the driver will make even after a failure (stream_callback) */
-  uint64_t polled;               /* reached, when the watch came by last; the watch's thread */
+  atomic_uint_least64_t
+      *counter; /* in pinned memory: the stream writes the numbers of its signals; NULL: it does not */
+  gpu_address counter_at;
+  bool writes;     /* the counter is still written; the stream's thread */
+  uint64_t polled; /* reached, when the watch came by last; the watch's thread */
 
   gpu_wait waits[GPU_WAITS]; /* stream->lock */
   atomic_uint n_waits;       /* written with stream->lock held */
@@ -74,6 +78,10 @@ void gpu_streams_destroy(heddle_pdevice *dev); /* inside gpu_enter, when no othe
 /* The largest number of the fences under way in the stream, 0 where there is none. To be asked before a failure is kept:
  * what the stream is given after it was reported is no longer part of it. Any thread. */
 uint64_t gpu_signals_last(heddle_pstream *stream);
+
+/* Signals the fences that the stream has reached by its counter, which it writes before the driver's call. True: others are
+ * still under way by that counter. Takes no lock but stream->lock; any thread. */
+bool gpu_signals_poll(heddle_pstream *stream);
 
 /* Fails the fences under way in the stream whose numbers are in [from, last]; UINT64_MAX is all from there on. Any thread. */
 void gpu_signals_fail(heddle_pstream *stream, uint64_t from, uint64_t last, const heddle_error *failure);

@@ -38,6 +38,30 @@ hipError_t hipDeviceGetDefaultMemPool(hipMemPool_t *out, int device) {
   return (hipError_t)code;
 }
 
+hipError_t hipMemPoolCreate(hipMemPool_t *out, const hipMemPoolProps *props) {
+  eng_pool *pool = NULL;
+  HIP_CALL_PLAIN("hipMemPoolCreate");
+  if (props->allocType != hipMemAllocationTypePinned || props->handleTypes != hipMemHandleTypeNone ||
+      props->location.type != hipMemLocationTypeDevice || props->win32SecurityAttributes != NULL)
+    return hipErrorInvalidValue;
+  const int code = eng_pool_create(props->location.id, &pool);
+  if (code == ENG_OK) *out = (hipMemPool_t)(void *)pool;
+  return (hipError_t)code;
+}
+
+hipError_t hipMemPoolDestroy(hipMemPool_t pool) {
+  HIP_CALL_PLAIN("hipMemPoolDestroy");
+  return (hipError_t)eng_pool_destroy((eng_pool *)(void *)pool);
+}
+
+hipError_t hipMallocFromPoolAsync(void **out, size_t bytes, hipMemPool_t pool, hipStream_t stream) {
+  uint64_t address = 0;
+  HIP_CALL("hipMallocFromPoolAsync");
+  const int code = eng_alloc_from(&address, bytes, (eng_pool *)(void *)pool, stream);
+  if (code == ENG_OK) *out = (void *)(uintptr_t)address;
+  return (hipError_t)code;
+}
+
 hipError_t hipMemPoolSetAttribute(hipMemPool_t pool, hipMemPoolAttr attribute, void *value) {
   HIP_CALL_PLAIN("hipMemPoolSetAttribute");
   return (hipError_t)eng_pool_set((eng_pool *)(void *)pool, (int)attribute, value);

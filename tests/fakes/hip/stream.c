@@ -65,6 +65,11 @@ static void call(void *stream, int code, void *arg) {
   free(c);
 }
 
+hipError_t hipStreamWriteValue64(hipStream_t stream, void *address, uint64_t value, unsigned flags) {
+  HIP_CALL("hipStreamWriteValue64");
+  return flags == 0 ? (hipError_t)eng_stream_write(stream, (uint64_t)(uintptr_t)address, value) : hipErrorInvalidValue;
+}
+
 hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t fn, void *arg, unsigned flags) {
   (void)flags;
   HIP_CALL("hipStreamAddCallback");

@@ -24,6 +24,8 @@ typedef struct cuda_access {
     (gpu_address dst, void *dst_ctx, gpu_address src, void *src_ctx, size_t bytes, void *stream)) \
   X(fill8, GPU_MUST, "cuMemsetD8Async", (gpu_address dst, unsigned char word, size_t words, void *stream)) \
   X(fill16, GPU_MUST, "cuMemsetD16Async", (gpu_address dst, unsigned short word, size_t words, void *stream)) \
+  X(alloc_async, GPU_MAY, "cuMemAllocAsync", (gpu_address * out, size_t bytes, void *stream)) \
+  X(pool_default, GPU_MAY, "cuDeviceGetDefaultMemPool", (void **out, int device)) \
   X(pool_access, GPU_MAY, "cuMemPoolSetAccess", (void *pool, const cuda_access *list, size_t count)) \
   X(instantiate, GPU_MUST, "cuGraphInstantiateWithFlags", (void **out, void *graph, unsigned long long flags))
 

@@ -124,7 +124,12 @@ int eng_free(uint64_t address) {
 }
 
 int eng_alloc_async(uint64_t *out, size_t bytes, eng_stream_handle stream) {
-  return CUDA_MAY(alloc_async, (out, bytes, stream));
+  return cuda_get() == NULL || cuda_get()->alloc_async == NULL ? ENG_NOT_SUPPORTED
+                                                               : cuda_get()->alloc_async(out, bytes, stream);
+}
+
+int eng_alloc_from(uint64_t *out, size_t bytes, eng_pool *pool, eng_stream_handle stream) {
+  return CUDA_MAY(alloc_from, (out, bytes, pool, stream));
 }
 
 int eng_free_async(uint64_t address, eng_stream_handle stream) {
@@ -138,9 +143,23 @@ int eng_memory_info(size_t *free_bytes, size_t *all_bytes) {
 int eng_pool_default(int device, eng_pool **out) {
   void *pool = NULL;
   if (eng_device_get(device) == NULL) return ENG_INVALID_DEVICE;
-  const int code = CUDA_MAY(pool_default, (&pool, devices[device].ordinal));
+  if (cuda_get() == NULL || cuda_get()->pool_default == NULL) return ENG_NOT_SUPPORTED;
+  const int code = cuda_get()->pool_default(&pool, devices[device].ordinal);
   *out = pool;
   return code;
+}
+
+int eng_pool_create(int device, eng_pool **out) {
+  void *pool = NULL;
+  if (eng_device_get(device) == NULL) return ENG_INVALID_DEVICE;
+  const gpu_pool_props props = {.kind = GPU_POOL_PINNED, .place = GPU_POOL_DEVICE, .device = devices[device].ordinal};
+  const int code = CUDA_MAY(pool_create, (&pool, &props));
+  *out = pool;
+  return code;
+}
+
+int eng_pool_destroy(eng_pool *pool) {
+  return CUDA_MAY(pool_destroy, (pool));
 }
 
 int eng_pool_set(eng_pool *pool, int attribute, const void *value) {
@@ -250,6 +269,10 @@ int eng_stream_wait(eng_stream_handle stream, eng_event *event) {
 void eng_priorities(int *least, int *greatest) {
   *least = *greatest = 0;
   (void)CUDA_MAY(stream_priorities, (least, greatest));
+}
+
+int eng_stream_write(eng_stream_handle stream, uint64_t address, uint64_t value) {
+  return CUDA_MAY(stream_write, (stream, address, value, 0));
 }
 
 int eng_host_func(eng_stream_handle stream, void (*fn)(void *arg), void *arg) {

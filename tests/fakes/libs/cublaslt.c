@@ -48,7 +48,7 @@ VISIBLE int cublasLtMatmul(void *handle, void *desc, const void *alpha, const vo
                            const lt_algo *algo, void *workspace, size_t workspace_bytes, void *stream);
 
 size_t cublasLtGetVersion(void) {
-  return 130002;
+  return FAKE_CUBLASLT_VERSION;
 }
 
 const char *cublasLtGetStatusString(int status) {
@@ -76,6 +76,7 @@ static int destroy(void *object, uint32_t mark) {
 }
 
 int cublasLtCreate(void **out) {
+  fake_retain(drivers, "cuCtxGetDevice", "cuDevicePrimaryCtxRetain");
   return make("cublasLtCreate", out, HANDLE, 1);
 }
 int cublasLtDestroy(void *handle) {
@@ -185,7 +186,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *description, void *a, voi
   if (!fake_is(preference, PREF) || wanted < 1) return INVALID;
   const int status = product_of(description, a, b, c, d, &product);
   if (status != OK) return status;
-  *found = fake_refuses() ? 0 : 1;
+  *found = fake_refuses() || fake_refuses_shape(product.m, product.n, product.k) ? 0 : 1;
   if (*found == 0) return UNSUPPORTED;
   memset(results, 0, sizeof *results);
   results->algo.data[0] = COMMON;

@@ -3,6 +3,7 @@
 
 #include "plugins/cuda/cudnn_api.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { OK = 0, NO_HANDLE = 1001, BAD_PARAM = 2000, UNSUPPORTED = 3000, FAILED = 5000 };
@@ -42,6 +43,7 @@ typedef struct adding {
 static const char *const drivers[] = {"libcuda.so.1", NULL};
 
 VISIBLE size_t cudnnGetVersion(void);
+VISIBLE size_t cudnnGetCudartVersion(void);
 VISIBLE const char *cudnnGetErrorString(int status);
 VISIBLE int cudnnCreate(void **out);
 VISIBLE int cudnnDestroy(void *object);
@@ -69,6 +71,10 @@ VISIBLE int cudnnAddTensor(void *h, const void *alpha, void *a, const void *a_at
 
 size_t cudnnGetVersion(void) {
   return 91900;
+}
+
+size_t cudnnGetCudartVersion(void) {
+  return 13000;
 }
 
 const char *cudnnGetErrorString(int status) {
@@ -171,7 +177,7 @@ int cudnnSetConvolutionNdDescriptor(void *object, int dims, const int *pad, cons
 }
 
 int cudnnSetConvolutionMathType(void *object, int math) {
-  if (!fake_is(object, CONV) || (math != DNN_DEFAULT_MATH && math != DNN_FMA_MATH)) return BAD_PARAM;
+  if (!fake_is(object, CONV) || math < DNN_DEFAULT_MATH || math > DNN_FMA_MATH) return BAD_PARAM;
   ((conv *)object)->math = math;
   return OK;
 }
@@ -207,8 +213,11 @@ int cudnnGetConvolutionForwardAlgorithm_v7(void *h, void *x, void *w, void *c, v
   if (status != OK) return status;
   memset(choices, 0, sizeof *choices * (size_t)wanted);
   /* The best asks for more than there is, the next one does not work, and one that wants float16 comes before one that
-   * does not. */
-  const int math = ((conv *)c)->math;
+   * does not. That one works only with the math that it is listed with: by tensor cores where the descriptor allows them,
+   * FAKE_LIBRARY_MATH being which of those it is listed with. */
+  const char *listed = getenv("FAKE_LIBRARY_MATH");
+  const int own = ((conv *)c)->math;
+  const int math = own == DNN_FMA_MATH || listed == NULL ? own : atoi(listed);
   const dnn_choice all[] = {{.algo = 6, .status = OK, .workspace = SIZE_MAX / 2, .math = math},
                             {.algo = 4, .status = UNSUPPORTED, .math = math},
                             {.algo = ALGORITHM + 1, .status = OK, .math = DNN_CONVERSION_MATH},
@@ -284,7 +293,9 @@ int cudnnConvolutionForward(void *h, const void *alpha, void *x, const void *x_a
   const int status = check(h, x, w, c, y);
   const conv *how = c;
   if (status != OK) return status;
-  if (algo != ALGORITHM) return UNSUPPORTED;
+  const char *listed = getenv("FAKE_LIBRARY_MATH");
+  if (algo != ALGORITHM || (how->math != DNN_FMA_MATH && listed != NULL && how->math != atoi(listed)))
+    return UNSUPPORTED;
   if (bytes < WORKSPACE || workspace == NULL || x_at == NULL || w_at == NULL || y_at == NULL) return BAD_PARAM;
   work *k = fake_keep(sizeof *k);
   if (k == NULL) return FAILED;

@@ -60,6 +60,12 @@ int fake_library_calls(const char *name) {
   return count;
 }
 
+bool fake_refuses_shape(int64_t m, int64_t n, int64_t k) {
+  const char *text = getenv("FAKE_LIBRARY_REFUSE");
+  const int by = text != NULL ? atoi(text) : 0;
+  return by > 1 && (m + n + k) % by == 0;
+}
+
 bool fake_refuses(void) {
   const char *text = getenv("FAKE_LIBRARY_REFUSE");
   return text != NULL && strcmp(text, "1") == 0;
@@ -107,14 +113,31 @@ void fake_scribble(void *workspace, size_t bytes) {
 
 /* ---------------------------------------------------------------- streams */
 
-int fake_enqueue(const char *const *drivers, const char *symbol, void *stream, void (*fn)(void *arg), void *arg) {
-  int (*launch)(void *stream, void (*fn)(void *arg), void *arg) = NULL;
-  for (int i = 0; drivers[i] != NULL && launch == NULL; i++) {
+static void *in_driver(const char *const *drivers, const char *symbol) {
+  void *found = NULL;
+  for (int i = 0; drivers[i] != NULL && found == NULL; i++) {
     void *driver = dlopen(drivers[i], RTLD_LAZY | RTLD_NOLOAD);
     if (driver == NULL) continue;
-    *(void **)&launch = dlsym(driver, symbol);
+    found = dlsym(driver, symbol);
     dlclose(driver); /* the process has it loaded anyway */
   }
+  return found;
+}
+
+void fake_retain(const char *const *drivers, const char *device_symbol, const char *retain_symbol) {
+  static bool retained;
+  const char *wanted = getenv("FAKE_LIBRARY_RETAIN");
+  int (*device_of)(int *device) = NULL, (*retain)(void **out, int device) = NULL, device = 0;
+  void *context = NULL;
+  if (retained || wanted == NULL || strcmp(wanted, "1") != 0) return;
+  *(void **)&device_of = in_driver(drivers, device_symbol);
+  *(void **)&retain = in_driver(drivers, retain_symbol);
+  retained = device_of != NULL && retain != NULL && device_of(&device) == 0 && retain(&context, device) == 0;
+}
+
+int fake_enqueue(const char *const *drivers, const char *symbol, void *stream, void (*fn)(void *arg), void *arg) {
+  int (*launch)(void *stream, void (*fn)(void *arg), void *arg) = NULL;
+  *(void **)&launch = in_driver(drivers, symbol);
   return launch == NULL ? -1 : launch(stream, fn, arg);
 }
 

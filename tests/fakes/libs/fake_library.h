@@ -2,7 +2,8 @@
  * of the driver's double (so that order holds and a capture records it), and computes there, plainly and in double.
  *
  * FAKE_LIBRARY_FAIL="cublasLtMatmul:2" makes the second call of that name fail; several are separated by commas.
- * FAKE_LIBRARY_REFUSE=1: heuristics find no algorithm. */
+ * FAKE_LIBRARY_REFUSE=1: heuristics find no algorithm; with another number N they find none for products whose three sides
+ * together are a multiple of N. FAKE_LIBRARY_RETAIN=1: below. */
 #ifndef HEDDLE_TESTS_FAKES_LIBS_FAKE_LIBRARY_H
 #define HEDDLE_TESTS_FAKES_LIBS_FAKE_LIBRARY_H
 
@@ -16,12 +17,17 @@
 bool fake_call(const char *name);
 
 bool fake_refuses(void);
+bool fake_refuses_shape(int64_t m, int64_t n, int64_t k);
 
 /* Memory that lives until the process ends: what a recorded host function is given may be needed again. NULL: none. */
 void *fake_keep(size_t bytes);
 
 /* fn(arg) in the stream, by the driver's double that this process has loaded under one of these names. 0, or not. */
 int fake_enqueue(const char *const *drivers, const char *symbol, void *stream, void (*fn)(void *arg), void *arg);
+
+/* With FAKE_LIBRARY_RETAIN=1: holds the current device's primary context, and never lets go, as the runtime does that is
+ * linked into the real library. */
+void fake_retain(const char *const *drivers, const char *device_symbol, const char *retain_symbol);
 
 /* Handles and descriptors: a mark distinguishes them from each other and from what was freed. */
 void *fake_object(uint32_t mark, size_t bytes);
