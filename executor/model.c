@@ -22,6 +22,7 @@
 #include "executor/stages.h"
 #include "executor/survive.h"
 #include "executor/ties.h"
+#include "heddle/strings.h"
 #include "modules/module.h"
 
 enum {
@@ -237,7 +238,7 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   if (s == HEDDLE_OK) s = heddle__ties_read(m, o.state, err);
   if (s == HEDDLE_OK) s = heddle__prepared_open(m, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
-  bool in_stages = heddle__graph_has_inner(graph);
+  bool in_stages = heddle__graph_has_inner(graph) || heddle_graph_has_objects(graph) != 0;
   if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
     s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
   heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(m)};
