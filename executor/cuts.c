@@ -30,7 +30,7 @@ static bool counts_data(const heddle__node *n) {
 static unsigned char class_of(const heddle_graph *g, const heddle__node *n, const heddle__schema *schema,
                               const unsigned char *known) {
   unsigned char latest = CONSTANT;
-  if (n->n_inner > 0 || schema == NULL) return RUN;
+  if (schema == NULL || heddle__runs_apart(n)) return RUN;
   if (schema->shape_inputs == HEDDLE__SHAPES_ONLY) return PLANNED;
   for (uint32_t k = 0; k < n->n_inputs; k++) {
     if (n->inputs[k].node == HEDDLE__ABSENT) continue;

@@ -24,6 +24,7 @@
 #include "executor/stages.h"
 #include "executor/survive.h"
 #include "executor/ties.h"
+#include "heddle/strings.h"
 #include "modules/module.h"
 
 enum {
@@ -258,7 +259,7 @@ heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph,
   if (!m->has_lock || m->feeds == NULL) s = heddle__no_memory(err, "a model");
   if (s == HEDDLE_OK) s = heddle__shape_feeds(m->graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
-  bool in_stages = heddle__graph_has_inner(graph);
+  bool in_stages = heddle__graph_has_inner(graph) || heddle_graph_has_objects(graph) != 0;
   if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
     s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
   const bool in_ranks = HEDDLE_HAS_RANKS && !is_part && heddle__context_is_ranked(ctx);

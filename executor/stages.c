@@ -67,6 +67,7 @@ static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error 
   uint32_t unset = HEDDLE__NONE;
   heddle_status s = heddle__executor_check(ex, err);
   if (s == HEDDLE_OK) s = heddle__states_settle(ex, err);
+  if (s == HEDDLE_OK) s = heddle__objects_settle(ex, err);
   if (s != HEDDLE_OK) return s;
   s = ctl_check(ex->staged, &unset, err);
   if (s == HEDDLE_OK && unset != HEDDLE__NONE) s = heddle__executor_say_unset(ex, unset, err);
@@ -158,13 +159,17 @@ static const heddle__course staged_course = {.lane = NULL,
 heddle_status heddle__staged_make(heddle_executor *ex, heddle_error *err) {
   ex->course = &staged_course;
   ex->drive.ended = end_staged;
-  return ctl_start(ex->model->stages, ex, &ex->staged, err);
+  heddle_status s = heddle__objects_make(ex, err);
+  if (s == HEDDLE_OK) s = ctl_start(ex->model->stages, ex, &ex->staged, err);
+  if (s != HEDDLE_OK) heddle__objects_free(ex);
+  return s;
 }
 
 void heddle__staged_free(heddle_executor *ex) {
   if (ex->staged == NULL) return;
   ctl_end(ex->staged);
   ex->staged = NULL;
+  heddle__objects_free(ex);
 }
 
 #else /* no model has stages */

@@ -31,6 +31,13 @@ void heddle__staged_free(heddle_executor *ex); /* an executor without stages too
 /* The steps of the last timed run of an executor with stages; borrowed until the next. */
 void heddle__staged_profile(const heddle_executor *ex, const heddle_profile_entry **out, size_t *n);
 
+/* objects.c: an executor's objects, where its graph has such; those of an outer one in their place. */
+heddle_status heddle__objects_make(heddle_executor *ex, heddle_error *err);
+void heddle__objects_free(heddle_executor *ex);
+void heddle__objects_lend(heddle_executor *ex, struct heddle__objects *objects);
+/* Before a run: what no input has is dropped. */
+heddle_status heddle__objects_settle(heddle_executor *ex, heddle_error *err);
+
 /* Whether a tensor still is the output's memory: so that a run that changes nothing makes no tensor. */
 bool heddle__executor_is_view(heddle_executor *ex, uint32_t i, const heddle_tensor *t);
 

@@ -36,14 +36,16 @@ struct heddle_executor {
   heddle__arg *args;
   heddle__result *results;
   uint32_t n_args, n_results;
-  heddle__bound *bound;          /* NULL until planned */
-  uint32_t tries;                /* what was done about failures of the present run; survive.h */
-  bool stale;                    /* plan and bind again before the next run */
-  bool copies_in;                /* some input's lent memory is copied before each run */
-  bool lent_shapes;              /* some input's lent memory decides shapes: it is read again before each run */
-  uint32_t unset;                /* an input that the program needs and that is not set; HEDDLE__NONE: none */
-  heddle__states *states;        /* states.h: outputs that are inputs of the next run; NULL: there is none */
-  struct heddle__staged *staged; /* stages.c's: of a model in stages; then bound stays NULL */
+  heddle__bound *bound;            /* NULL until planned */
+  uint32_t tries;                  /* what was done about failures of the present run; survive.h */
+  bool stale;                      /* plan and bind again before the next run */
+  bool copies_in;                  /* some input's lent memory is copied before each run */
+  bool lent_shapes;                /* some input's lent memory decides shapes: it is read again before each run */
+  uint32_t unset;                  /* an input that the program needs and that is not set; HEDDLE__NONE: none */
+  heddle__states *states;          /* states.h: outputs that are inputs of the next run; NULL: there is none */
+  struct heddle__objects *objects; /* texts and sequences of a run, objects.h; NULL: there are none */
+  bool lent_objects;               /* they are an outer executor's */
+  struct heddle__staged *staged;   /* stages.c's: of a model in stages; then bound stays NULL */
   heddle__drive drive;
   heddle__profile *profile; /* of bound; made when first needed */
   bool tracing;             /* the pending run is timed for the context's trace */

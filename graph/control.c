@@ -9,6 +9,16 @@ bool heddle__is_control(const heddle__node *node) {
          (strcmp(node->op, "If") == 0 || strcmp(node->op, "Loop") == 0 || strcmp(node->op, "Scan") == 0);
 }
 
+bool heddle__is_host(const heddle__node *node) {
+  if (node->kind != HEDDLE__NODE_OP || node->domain[0] == '\0') return false;
+  const heddle__schema *schema = heddle__schema_find(node->domain, node->op, 0);
+  return schema != NULL && heddle__schema_infer(schema) == heddle__infer_control;
+}
+
+bool heddle__runs_apart(const heddle__node *node) {
+  return node->n_inner > 0 || heddle__is_host(node);
+}
+
 const heddle_graph *heddle__inner(const heddle__node *node, const char *name) {
   for (uint32_t i = 0; i < node->n_inner; i++)
     if (strcmp(node->inner[i].name, name) == 0) return node->inner[i].graph;

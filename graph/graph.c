@@ -1,6 +1,6 @@
 /* graph/graph.c: a graph's life, its index of names, and the questions that the public API asks of it.
  * A graph is built by json_read.c and never changes afterwards. */
-#include "graph/graph.h"
+#include "graph/opschema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ heddle_status heddle__graph_find(const heddle_graph *g, const char *name, uint32
 
 bool heddle__graph_has_inner(const heddle_graph *g) {
   for (uint32_t i = 0; i < g->n_nodes; i++)
-    if (g->nodes[i].n_inner > 0) return true;
+    if (heddle__runs_apart(&g->nodes[i])) return true;
   return false;
 }
 

@@ -63,6 +63,11 @@ bool heddle__schema_is_own(const heddle__schema *schema);
 /* control.c: an operator that runs graphs: If, Loop or Scan. */
 bool heddle__is_control(const heddle__node *node);
 
+/* An operator of texts or sequences, which the host carries out between stages (operators/object.def); and one of either
+ * kind. */
+bool heddle__is_host(const heddle__node *node);
+bool heddle__runs_apart(const heddle__node *node);
+
 /* How many inputs a Loop or Scan has for its body beside what it does itself: states (kept from one iteration to the
  * next), for Scan scanned ones, and captured ones, which are the last; and how many of its body's outputs are collected.
  * Of an If all inputs but the first are captured. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/control/regex.h"
 #include "executor/control/stages.h"
 #include "core/alloc.h"
 #include "core/error.h"
@@ -27,7 +28,7 @@ typedef struct cutter {
 } cutter;
 
 static bool is_control(const cutter *c, uint32_t node) {
-  return c->g->nodes[node].n_inner > 0;
+  return heddle__runs_apart(&c->g->nodes[node]);
 }
 
 static bool is_null(const cutter *c, uint32_t node) {
@@ -130,6 +131,10 @@ static heddle_status number_stages(cutter *c, heddle_error *err) {
     if (!is_control(c, i)) continue;
     ctl_stage *stage = &s->list[s->stage_of[i]];
     stage->node = &g->nodes[i];
+    if (heddle__is_host(stage->node)) {
+      stage->kind = CTL_HOST;
+      continue;
+    }
     stage->shape = heddle__control_of(stage->node);
     stage->kind = stage->shape.own == 1 ? CTL_IF : stage->shape.own == 2 ? CTL_LOOP : CTL_SCAN;
   }
@@ -243,6 +248,11 @@ static heddle_status make_control(cutter *c, ctl_stage *stage, heddle_error *err
   const uint32_t captured = n->n_inputs - stage->shape.n_captured; /* where they begin */
   for (uint32_t k = 0; k < n->n_outputs; k++) c->to[k] = (heddle__entry){node, k};
   heddle_status s = keep_ends(c, stage, n->inputs, n->n_inputs, c->to, n->n_outputs, err);
+  if (s == HEDDLE_OK && stage->kind == CTL_HOST) {
+    s = ctl_host_check(n, &stage->pattern, err);
+    heddle__staged none = {.stages = c->s};
+    return s == HEDDLE_OK ? s : ctl_say(&none, stage, -1, s, err);
+  }
   for (uint32_t i = 0; i < 2 && s == HEDDLE_OK; i++) {
     const char *name = names[stage->kind == CTL_IF ? 0 : 1][i];
     const heddle_graph *inner = name != NULL ? heddle__inner(n, name) : NULL;
@@ -262,6 +272,7 @@ void ctl_free(heddle__stages *s) {
   for (uint32_t i = 0; s->list != NULL && i < s->n_list; i++) {
     heddle_model_release(s->list[i].models[0]);
     heddle_model_release(s->list[i].models[1]);
+    ctl_regex_free(s->list[i].pattern);
     heddle__free(s->list[i].inputs);
     heddle__free(s->list[i].outputs);
     heddle__free(s->list[i].entries);

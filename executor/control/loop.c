@@ -22,7 +22,7 @@ heddle_status ctl_loop_begin(heddle__staged *st, const ctl_stage *stage, ctl_run
   ctl_unit *u = &run->units[0];
   heddle_tensor *trip = stage->n_inputs > 0 ? ctl_value_of(st, stage->inputs[0]) : NULL;
   heddle_tensor *truth = stage->n_inputs > 1 ? ctl_value_of(st, stage->inputs[1]) : NULL;
-  heddle_status s = ctl_unit_make(stage->models[0], u, err);
+  heddle_status s = ctl_unit_make(st, stage->models[0], u, err);
   run->trip = INT64_MAX;
   run->going = true;
   if (s == HEDDLE_OK && trip != NULL) s = ctl_number(trip, "its trip count", &run->trip, err);

@@ -51,7 +51,7 @@ static heddle_tensor *scanned(const heddle__staged *st, const ctl_stage *stage, 
 heddle_status ctl_scan_begin(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err) {
   const heddle__control *c = &stage->shape;
   ctl_unit *u = &run->units[0];
-  heddle_status s = ctl_unit_make(stage->models[0], u, err);
+  heddle_status s = ctl_unit_make(st, stage->models[0], u, err);
   run->trip = -1;
   for (uint32_t i = 0; i < c->n_states && s == HEDDLE_OK; i++) ctl_put(&run->states[i], st->values[stage->inputs[i]]);
   for (uint32_t i = 0; i < c->n_scanned && s == HEDDLE_OK; i++) {

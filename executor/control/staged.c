@@ -137,8 +137,8 @@ static heddle_status make_runs(heddle__staged *st, heddle_error *err) {
     const ctl_stage *stage = &st->stages->list[i];
     ctl_run *run = &st->runs[i];
     if (stage->elsewhere) continue;
-    if (stage->kind == CTL_PLAIN) s = ctl_unit_make(stage->models[0], &run->units[0], err);
-    if (stage->kind == CTL_PLAIN || stage->kind == CTL_IF) continue;
+    if (stage->kind == CTL_PLAIN) s = ctl_unit_make(st, stage->models[0], &run->units[0], err);
+    if (stage->kind == CTL_PLAIN || stage->kind == CTL_IF || stage->kind == CTL_HOST) continue;
     run->states = heddle__alloc(stage->shape.n_states, sizeof *run->states);
     run->slices = heddle__alloc(stage->shape.n_scanned, sizeof *run->slices);
     run->piles = heddle__alloc(stage->shape.n_collected, sizeof *run->piles);
@@ -188,7 +188,7 @@ static heddle_status begin_if(heddle__staged *st, const ctl_stage *stage, ctl_ru
   heddle_status s = ctl_truth(st->values[stage->inputs[0]], "its condition", &truth, err);
   run->branch = truth ? 0 : 1;
   ctl_unit *u = &run->units[run->branch];
-  if (s == HEDDLE_OK) s = ctl_unit_make(stage->models[run->branch], u, err);
+  if (s == HEDDLE_OK) s = ctl_unit_make(st, stage->models[run->branch], u, err);
   return s == HEDDLE_OK ? ctl_lend_all(st, u, 0, stage->inputs + 1, stage->shape.n_captured, err) : s;
 }
 
@@ -199,6 +199,7 @@ static heddle_status begin_stage(heddle__staged *st, const ctl_stage *stage, ctl
   case CTL_IF: return begin_if(st, stage, run, err);
   case CTL_LOOP: return ctl_loop_begin(st, stage, run, err);
   case CTL_SCAN: return ctl_scan_begin(st, stage, run, err);
+  case CTL_HOST: return HEDDLE_OK;
   default: return begin_plain(st, stage, run, err);
   }
 }
@@ -226,6 +227,9 @@ static heddle__run_end drive_stage(heddle__staged *st, const ctl_stage *stage, c
     st->begun = true;
   }
   switch (stage->kind) {
+  case CTL_HOST:
+    *status = ctl_host_run(st, stage, err);
+    return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
   case CTL_LOOP: return ctl_loop_drive(st, stage, run, helm, status, err);
   case CTL_SCAN: return ctl_scan_drive(st, stage, run, helm, status, err);
   default: return drive_once(st, stage, run, helm, status, err);

@@ -9,13 +9,14 @@
 
 /* ---- of a model */
 
-typedef enum ctl_kind { CTL_PLAIN, CTL_IF, CTL_LOOP, CTL_SCAN } ctl_kind;
+typedef enum ctl_kind { CTL_PLAIN, CTL_IF, CTL_LOOP, CTL_SCAN, CTL_HOST } ctl_kind;
 
 typedef struct ctl_stage {
   ctl_kind kind;
-  const heddle__node *node; /* of the graph; NULL: CTL_PLAIN */
-  heddle__control shape;    /* with node */
-  heddle_model *models[2];  /* CTL_IF: the branch for true, the one for false; others have one */
+  const heddle__node *node;  /* of the graph; NULL: CTL_PLAIN */
+  heddle__control shape;     /* with node */
+  heddle_model *models[2];   /* CTL_IF: the branch for true, the one for false; CTL_HOST: none; others have one */
+  struct ctl_regex *pattern; /* of a CTL_HOST that matches one; else NULL */
   uint32_t *inputs;  /* slots, or HEDDLE__NONE: absent. CTL_PLAIN: of the model's args; else of the node's inputs */
   uint32_t *outputs; /* slots, or HEDDLE__NONE: not wanted. Of the model's outputs, or of the node's */
   heddle__entry *entries; /* of the graph: what each of outputs is there */
@@ -128,8 +129,8 @@ static inline const heddle__type *ctl_declared(const heddle__staged *st, const c
   return &g->types[g->nodes[stage->entries[i].node].first_entry + stage->entries[i].index];
 }
 
-/* unit.c: makes the unit's executor where it has none. */
-heddle_status ctl_unit_make(heddle_model *m, ctl_unit *u, heddle_error *err);
+/* unit.c: makes the unit's executor where it has none; its objects are those of st's. */
+heddle_status ctl_unit_make(const heddle__staged *st, heddle_model *m, ctl_unit *u, heddle_error *err);
 void ctl_unit_free(ctl_unit *u);
 
 /* Hands a tensor to an input: by reference, so that its memory must hold until the run has ended; or as a copy. */
@@ -142,6 +143,10 @@ heddle_status ctl_view(ctl_unit *u, uint32_t i, heddle_tensor **out, heddle_erro
 /* Runs the unit once, as a part of a run that helm is of. */
 heddle__run_end ctl_unit_run(heddle__staged *st, ctl_unit *u, const heddle__helm *helm, heddle_status *status,
                              heddle_error *err);
+
+/* host.c: what is wrong with an operator that the host carries out, before it runs; and one call of it, at once. */
+heddle_status ctl_host_check(const heddle__node *node, struct ctl_regex **pattern, heddle_error *err);
+heddle_status ctl_host_run(heddle__staged *st, const ctl_stage *stage, heddle_error *err);
 
 /* loop.c, scan.c: begin and go on with a control node; done when RUN_DONE comes. */
 heddle_status ctl_loop_begin(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err);

@@ -16,7 +16,7 @@ void ctl_put(heddle_tensor **place, heddle_tensor *t) {
   heddle_tensor_release(before);
 }
 
-heddle_status ctl_unit_make(heddle_model *m, ctl_unit *u, heddle_error *err) {
+heddle_status ctl_unit_make(const heddle__staged *st, heddle_model *m, ctl_unit *u, heddle_error *err) {
   if (u->ex != NULL) return HEDDLE_OK;
   if (u->bound == NULL || u->views == NULL) {
     if (u->bound == NULL) u->bound = heddle__alloc(m->graph->n_args, sizeof *u->bound);
@@ -25,7 +25,9 @@ heddle_status ctl_unit_make(heddle_model *m, ctl_unit *u, heddle_error *err) {
     u->n_in = m->graph->n_args;
     u->n_out = m->graph->n_heads;
   }
-  return heddle__executor_single(m, &u->ex, err);
+  heddle_status s = heddle__executor_single(m, &u->ex, err);
+  if (s == HEDDLE_OK) heddle__objects_lend(u->ex, st->owner->objects);
+  return s;
 }
 
 void ctl_unit_free(ctl_unit *u) {

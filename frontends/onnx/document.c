@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "frontends/onnx/expand.h"
+#include "frontends/onnx/objects.h"
 #include "frontends/onnx/sequences.h"
 #include "frontends/onnx/strings.h"
 #include "frontends/onnx/tensor.h"
@@ -83,7 +84,7 @@ static heddle_status add_null(writer *w, const char *name, json_t *dtype, json_t
 /* ---- inputs and tensors */
 
 static bool is_text(const Onnx__ValueInfoProto *v) {
-  const Onnx__TypeProto *type = heddle__onnx_plain_type(v->type);
+  const Onnx__TypeProto *type = v->type;
   return type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
          type->tensor_type->elem_type == ONNX_STRING;
 }
@@ -102,6 +103,7 @@ static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
     return s;
   }
   s = add_null(w, v->name, dtype, shape);
+  if (s == HEDDLE_OK) s = heddle__onnx_note_port(w->r, v);
   return s == HEDDLE_OK && is_text(v) ? heddle__onnx_note_text(w->r, v->name) : s;
 }
 
@@ -276,10 +278,6 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   char shown[44];
   const json_t *entry = json_object_get(w->entries, v->name);
   json_t *dtype = NULL, *shape = NULL;
-  if (entry == NULL && json_object_get(w->r->sequences, v->name) != NULL) {
-    heddle__onnx_problem(w->r, NULL, "output '%s' is a sequence, no tensor", heddle__onnx_show(v->name, shown));
-    return HEDDLE_OK;
-  }
   if (entry == NULL)
     return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "nothing makes output '%s'", heddle__onnx_show(v->name, shown));
   json_int_t code = json_integer_value(entry), id = code / (MAX_OUTPUTS + 1);
@@ -287,6 +285,7 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   const char *name = json_string_value(json_object_get(node, "name"));
   const bool is_map = heddle__onnx_is_map(w->r, v->name); /* its type is of no tensor */
   heddle_status s = is_map ? HEDDLE_OK : heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  if (s == HEDDLE_OK) s = heddle__onnx_note_port(w->r, v);
   if (s == HEDDLE_OK && is_text(v)) s = heddle__onnx_note_text(w->r, v->name);
   if (s == HEDDLE_OK && name != NULL && (code % (MAX_OUTPUTS + 1) != 0 || strcmp(name, v->name) != 0)) {
     json_t *inputs = json_array();

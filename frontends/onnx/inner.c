@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/failure.h"
+#include "frontends/onnx/objects.h"
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
 
@@ -68,6 +69,7 @@ static heddle_status copy_values(heddle__onnx_reader *r, const Onnx__NodeProto *
     if (s == HEDDLE_OK && name == NULL) s = heddle__onnx_no_memory(r);
     v->name = (char *)(uintptr_t)name;
     if (s == HEDDLE_OK && defined) s = heddle__onnx_learn_value(r, v);
+    if (s == HEDDLE_OK && defined) s = heddle__onnx_learn_object(r, v);
   }
   return s;
 }
@@ -111,6 +113,8 @@ static heddle_status copy_nodes(heddle__onnx_reader *r, const Onnx__NodeProto *n
   r->nodes = NULL;
   r->n_nodes = r->max_nodes = 0;
   for (size_t i = 0; i < g->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_upgrade_node(r, copies[i], depth);
+  for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++)
+    s = heddle__onnx_give_object(r, (Onnx__NodeProto *)(uintptr_t)node, made->output[i]);
   made->node = r->nodes;
   made->n_node = r->n_nodes;
   r->nodes = nodes;
@@ -204,15 +208,10 @@ static heddle_status learn_outputs(heddle__onnx_reader *r, const Onnx__NodeProto
   for (size_t k = 0; k < node->n_output && k + first < g->n_output && s == HEDDLE_OK; k++) {
     heddle__onnx_known known = heddle__onnx_known_of(r, g->output[k + first]->name);
     s = heddle__onnx_note(r, node->output[k], known.type, -1);
+    if (s == HEDDLE_OK && node->output[k][0] != '\0')
+      s = heddle__onnx_learn_given(r, node->output[k], g->output[k + first]);
   }
   return s;
-}
-
-/* Whether an output of the graph is a sequence, which no node gives. */
-static bool gives_sequence(const heddle__onnx_reader *r, const Onnx__GraphProto *g) {
-  for (size_t i = 0; i < g->n_output; i++)
-    if (json_object_get(r->sequences, g->output[i]->name) != NULL) return true;
-  return false;
 }
 
 heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
@@ -232,13 +231,6 @@ heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node
     }
     *list[i] = *node->attribute[i];
     s = copy_graph(r, node, node->attribute[i]->g, &list[i]->g, depth + 1);
-    if (s == HEDDLE_OK && gives_sequence(r, list[i]->g)) {
-      heddle__onnx_problem(r, node, "its graph gives a sequence");
-      json_decref(c.seen);
-      node->op_type = (char *)(uintptr_t) "Identity"; /* what is behind it is still looked at */
-      node->n_input = node->n_attribute = 0;
-      return heddle__onnx_add_node(r, node);
-    }
     if (s == HEDDLE_OK) s = capture_all(&c, list[i]->g);
     if (s == HEDDLE_OK) s = learn_outputs(r, node, list[i]->g);
   }

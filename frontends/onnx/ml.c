@@ -125,7 +125,6 @@ const int64_t *heddle__ml_codes(heddle__ml *m, const char *name, size_t *n) {
   const attribute *a = find(m, name);
   *n = a != NULL ? a->n_strings : 0;
   int64_t *codes = heddle__ml_take(m, *n, sizeof *codes);
-  if (*n > 0 && m->r->scope != NULL) heddle__ml_refuse(m, "it has strings within the graph of a node");
   for (size_t i = 0; i < *n && heddle__ml_good(m); i++)
     m->s = heddle__onnx_code(m->r, a->strings[i].data, a->strings[i].len, &codes[i]);
   return heddle__ml_good(m) && *n > 0 ? codes : NULL;

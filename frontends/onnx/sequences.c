@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "frontends/onnx/ml.h"
+#include "frontends/onnx/objects.h"
 #include "frontends/onnx/tensor.h"
 
 enum { MOST = 4096 }; /* elements of a list */
 
-/* r->sequences: {name: [tensor, ...]}, or {name: {"of": tensor, "axis": a, "each": n, "keeps": bool}}, or {name: null}: an
- * optional that is empty. */
+/* r->sequences: {name: [tensor, ...]}, or {name: {"of": tensor, "axis": a, "each": n, "keeps": bool}}, or
+ * {name: {"box": tensor}}: an optional that has it, or {name: null}: one that is empty, or a number: objects.c. */
 
 static json_t *known(const heddle__onnx_reader *r, const char *name) {
   return name[0] != '\0' ? json_object_get(r->sequences, name) : NULL;
@@ -20,11 +20,6 @@ static json_t *known(const heddle__onnx_reader *r, const char *name) {
 const json_t *heddle__onnx_sequence(const heddle__onnx_reader *r, const char *name) {
   const json_t *found = known(r, name);
   return json_is_array(found) ? found : NULL;
-}
-
-const Onnx__TypeProto *heddle__onnx_plain_type(const Onnx__TypeProto *type) {
-  const bool is_optional = type != NULL && type->value_case == ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE;
-  return is_optional && type->optional_type->elem_type != NULL ? type->optional_type->elem_type : type;
 }
 
 static void keep(heddle__ml *m, json_t *value) {
@@ -263,12 +258,17 @@ static void concat(heddle__ml *m) {
 static void same(heddle__ml *m) {
   json_t *value = known(m->r, input(m, 0));
   const char *x = input(m, 0), *out = heddle__ml_output(m, 0);
-  if (value != NULL) {
+  const char *box = json_string_value(json_object_get(value, "box"));
+  const bool opens = strcmp(m->node->op_type, "OptionalGetElement") == 0;
+  if (box != NULL && opens) x = box;
+  if (value != NULL && (box == NULL || !opens)) {
     if (json_is_null(value) && strcmp(m->node->op_type, "OptionalGetElement") == 0)
       heddle__ml_refuse(m, "its optional is empty");
     keep(m, json_incref(value));
   } else if (x[0] == '\0') {
     keep(m, json_null());
+  } else if (strcmp(m->node->op_type, "Optional") == 0) {
+    keep(m, json_pack("{ss}", "box", x));
   } else if (out != NULL) {
     const heddle__onnx_known kind = heddle__onnx_known_of(m->r, x);
     heddle__ml_1(m, "Identity", x, out);
@@ -300,6 +300,9 @@ HEDDLE__UPGRADE(heddle__upgrade_sequence) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (strcmp(rows[i].op, node->op_type) == 0) read = rows[i].read;
   if (read == NULL && !takes) return HEDDLE_OK;
+  if (read == NULL && (heddle__onnx_is_control(node) || strcmp(node->op_type, "SequenceMap") == 0))
+    return node->op_type[0] == 'S' && node->op_type[1] == 'e' ? HEDDLE_OK : heddle__onnx_take_objects(r, node);
+  if (read != NULL && heddle__onnx_needs_run(&m)) read = heddle__onnx_run_sequence;
   if (read == NULL) heddle__ml_refuse(&m, "it takes a sequence");
   *is_done = true;
   if (heddle__ml_good(&m)) read(&m);

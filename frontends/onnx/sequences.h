@@ -12,7 +12,4 @@ HEDDLE__UPGRADE(heddle__upgrade_sequence);
 /* The tensors of a sequence, as JSON strings; NULL where it is none, or not a list. */
 const json_t *heddle__onnx_sequence(const heddle__onnx_reader *r, const char *name);
 
-/* The type within a type of optionals; the type itself where it is of something else. */
-const Onnx__TypeProto *heddle__onnx_plain_type(const Onnx__TypeProto *type);
-
 #endif

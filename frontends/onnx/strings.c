@@ -64,6 +64,12 @@ heddle_status heddle__onnx_note_map(heddle__onnx_reader *r, const char *name, co
   return HEDDLE_OK;
 }
 
+heddle_status heddle__onnx_note_kind(heddle__onnx_reader *r, const char *name, int kind) {
+  json_t *objects = part(r, "objects", false);
+  if (objects == NULL || json_object_set_new(objects, name, json_integer(kind)) != 0) return heddle__onnx_no_memory(r);
+  return HEDDLE_OK;
+}
+
 bool heddle__onnx_is_map(const heddle__onnx_reader *r, const char *name) {
   return json_object_get(json_object_get(r->strings, "maps"), name) != NULL;
 }
@@ -88,10 +94,8 @@ bool heddle__onnx_check_strings(heddle__onnx_reader *r, const Onnx__NodeProto *n
       return false;
     }
     if (heddle__onnx_known_of(r, node->input[k]).type != ONNX_STRING) continue;
-    if (is_default && moves(node->op_type) && r->scope == NULL) continue;
-    heddle__onnx_problem(r, node,
-                         r->scope != NULL ? "it takes strings within the graph of a node"
-                                          : "it takes strings, which it would change or make new ones of");
+    if (is_default && (moves(node->op_type) || heddle__onnx_is_control(node))) continue;
+    heddle__onnx_problem(r, node, "it takes strings, which it would change or make new ones of");
     return false;
   }
   return true;
@@ -108,8 +112,8 @@ HEDDLE__UPGRADE(heddle__upgrade_tfidf) {
     if (is_text) heddle__onnx_problem(r, node, "its input is of strings, and its pool is not");
     return HEDDLE_OK;
   }
-  if (!is_text || r->scope != NULL) {
-    heddle__onnx_problem(r, node, "its pool is of strings, and its input is not, or within the graph of a node");
+  if (!is_text) {
+    heddle__onnx_problem(r, node, "its pool is of strings, and its input is not");
     return HEDDLE_OK;
   }
   int64_t *codes = heddle__onnx_take(&r->arena, pool->n_strings * sizeof *codes);
@@ -128,7 +132,7 @@ HEDDLE__UPGRADE(heddle__upgrade_tfidf) {
 }
 
 heddle_status heddle__onnx_tell_strings(heddle__onnx_reader *r, json_t *heddle) {
-  static const char *const keys[] = {"strings", "texts", "maps"};
+  static const char *const keys[] = {"strings", "texts", "maps", "objects"};
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
     json_t *p = json_object_get(r->strings, keys[i]);
     if (p != NULL && json_object_set(heddle, keys[i], p) != 0) return heddle__onnx_no_memory(r);

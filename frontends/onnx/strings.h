@@ -13,6 +13,9 @@ heddle_status heddle__onnx_codes(heddle__onnx_reader *r, const Onnx__TensorProto
 /* An input or output of the model is of strings. */
 heddle_status heddle__onnx_note_text(heddle__onnx_reader *r, const char *name);
 
+/* An input or output of the model is of a kind of heddle_string_kind. */
+heddle_status heddle__onnx_note_kind(heddle__onnx_reader *r, const char *name, int kind);
+
 /* An output is a list of maps from labels to the columns of a matrix. */
 heddle_status heddle__onnx_note_map(heddle__onnx_reader *r, const char *name, const int64_t *labels, size_t n,
                                     bool is_text);

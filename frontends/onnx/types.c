@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "frontends/onnx/sequences.h"
+#include "frontends/onnx/objects.h"
 
 static const struct type {
   const char *name;
@@ -73,7 +73,8 @@ heddle_status heddle__onnx_note(heddle__onnx_reader *r, const char *name, int32_
 }
 
 heddle_status heddle__onnx_learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoProto *v) {
-  const Onnx__TypeProto *type = heddle__onnx_plain_type(v->type);
+  const Onnx__TypeProto *type = v->type;
+  if (v->name != NULL && heddle__onnx_is_object(type)) return heddle__onnx_note(r, v->name, ONNX_INT64, 0);
   if (v->name == NULL || type == NULL || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) return HEDDLE_OK;
   const Onnx__TypeProto__Tensor *t = type->tensor_type;
   return heddle__onnx_note(r, v->name, t->elem_type,
@@ -84,6 +85,7 @@ heddle_status heddle__onnx_learn(heddle__onnx_reader *r) {
   const Onnx__GraphProto *g = r->graph;
   heddle_status s = HEDDLE_OK;
   for (size_t i = 0; i < g->n_input && s == HEDDLE_OK; i++) s = heddle__onnx_learn_value(r, g->input[i]);
+  for (size_t i = 0; i < g->n_input && s == HEDDLE_OK; i++) s = heddle__onnx_learn_object(r, g->input[i]);
   for (size_t i = 0; i < g->n_output && s == HEDDLE_OK; i++) s = heddle__onnx_learn_value(r, g->output[i]);
   for (size_t i = 0; i < g->n_value_info && s == HEDDLE_OK; i++) s = heddle__onnx_learn_value(r, g->value_info[i]);
   for (size_t i = 0; i < r->n_tensors && s == HEDDLE_OK; i++) {
@@ -219,7 +221,12 @@ heddle_status heddle__onnx_describe(heddle__onnx_reader *r, const Onnx__ValueInf
   const char *word;
   char shown[44], type_name[24];
   *dtype = *shape = NULL;
-  const Onnx__TypeProto *type = heddle__onnx_plain_type(value->type); /* an optional that is an input is given */
+  if (heddle__onnx_is_object(value->type)) {
+    *dtype = json_string("int64");
+    *shape = json_array();
+    return *dtype != NULL && *shape != NULL ? HEDDLE_OK : heddle__onnx_no_memory(r);
+  }
+  const Onnx__TypeProto *type = value->type;
   const char *kind = NULL;
   if (type == NULL || type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET) kind = "of no type";
   else if (type->value_case == ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE) kind = "a sequence, no tensor";

@@ -7,6 +7,7 @@
 #include "frontends/onnx/expand.h"
 #include "frontends/onnx/tensor.h"
 #include "frontends/onnx/ml.h"
+#include "frontends/onnx/objects.h"
 #include "frontends/onnx/sequences.h"
 #include "frontends/onnx/strings.h"
 #include "frontends/onnx/types.h"
@@ -49,6 +50,8 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   const bool is_ml = strcmp(node->domain, "ai.onnx.ml") == 0, is_default = node->domain[0] == '\0';
   bool is_done = false;
   heddle_status s = is_ml ? heddle__upgrade_ml(r, node, &is_done) : heddle__upgrade_sequence(r, node, &is_done);
+  if (s == HEDDLE_OK && !is_done) s = heddle__upgrade_sequence_map(r, node, &is_done);
+  if (s == HEDDLE_OK && !is_done) s = heddle__upgrade_text(r, node, &is_done);
   if (s != HEDDLE_OK || is_done) return s;
   if (!is_ml && !heddle__onnx_check_strings(r, node)) { /* what is behind it is still looked at */
     node->op_type = (char *)(uintptr_t) "Identity";
@@ -73,6 +76,15 @@ heddle_status heddle__onnx_upgrade(heddle__onnx_reader *r) {
   heddle__onnx_choose_target(r);
   for (size_t i = 0; i < r->graph->n_node && s == HEDDLE_OK; i++)
     s = heddle__onnx_upgrade_node(r, r->graph->node[i], 0);
+  for (size_t i = 0; i < r->graph->n_output && s == HEDDLE_OK; i++) {
+    Onnx__NodeProto named = ONNX__NODE_PROTO__INIT;
+    named.name = r->graph->output[i]->name;
+    if (heddle__onnx_is_known_object(r, named.name) && !heddle__onnx_is_object(r->graph->output[i]->type)) {
+      char shown[44];
+      heddle__onnx_problem(r, NULL, "output '%s' is a sequence, no tensor", heddle__onnx_show(named.name, shown));
+    }
+    s = heddle__onnx_give_object(r, &named, r->graph->output[i]);
+  }
   return s;
 }
 

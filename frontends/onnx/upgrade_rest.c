@@ -81,8 +81,6 @@ HEDDLE__UPGRADE(heddle__upgrade_constant) {
     }
   }
   *is_done = true;
-  if (t->data_type == ONNX_STRING && r->scope != NULL)
-    heddle__onnx_problem(r, node, "it is of strings within the graph of a node");
   if (t == a->t) { /* which another call of the node's function has too */
     t = heddle__onnx_take(&r->arena, sizeof *t);
     if (t == NULL) return heddle__onnx_no_memory(r);

@@ -78,7 +78,7 @@ static uint64_t packed_bytes(const int8_plan *plan) {
   uint64_t bytes = 0;
   for (uint32_t g = 0; g < plan->groups; g++) {
     const int8_kind *kind = &plan->kinds[plan->groups > 1 ? int8_plan_block(plan, g).kind : 0];
-    bytes += dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0));
+    bytes += plan->pieces * dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0));
   }
   return bytes;
 }
@@ -174,6 +174,22 @@ static void gather(const int8_product *p, const int8_weights *w, bool ones, int6
   }
 }
 
+/* Keeps a piece of them, and clears the rest. */
+static void clear_rest(const int8_product *p, uint32_t piece, uint32_t pieces, int64_t channels, int8_t *plain) {
+  const int64_t each = p->in_channels / p->groups * p->taps;
+  int64_t first, last;
+  int8_piece(p, piece, pieces, &first, &last);
+  if (p->matmul) {
+    memset(plain, 0, (size_t)(first * channels));
+    memset(plain + last * channels, 0, (size_t)((each - last) * channels));
+    return;
+  }
+  for (int64_t c = 0; c < channels; c++, plain += each) {
+    memset(plain, 0, (size_t)first);
+    memset(plain + last, 0, (size_t)(each - last));
+  }
+}
+
 static dnnl_status_t plain_weights(const int8_product *p, int64_t channels, dnnl_memory_desc_t *out) {
   const int64_t depth = p->in_channels / p->groups;
   const dnnl_dims_t matrix = {depth, channels}, dims = {channels, depth, p->window.kernel[1], p->window.kernel[2]};
@@ -183,17 +199,16 @@ static dnnl_status_t plain_weights(const int8_product *p, int64_t channels, dnnl
   return dnnl_memory_desc_create_with_tag(out, 4, dims, dnnl_s8, dnnl_abcd);
 }
 
-/* Reorders plain, the weights of a group as they are read, to op->packed[group]. */
-static dnnl_status_t reorder(onednn_int8 *op, uint32_t group, const_dnnl_memory_desc_t md, int64_t channels,
-                             void *plain) {
+/* Reorders plain, weights as they are read, to op->packed[at]. */
+static dnnl_status_t reorder(onednn_int8 *op, uint32_t at, const_dnnl_memory_desc_t md, int64_t channels, void *plain) {
   const onednn *self = op->self;
   dnnl_memory_desc_t from = NULL;
   dnnl_primitive_desc_t pd = NULL;
   dnnl_primitive_t primitive = NULL;
   dnnl_stream_t stream = NULL;
   dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, NULL}, {DNNL_ARG_TO, NULL}};
-  dnnl_status_t s = dnnl_memory_create(&op->packed[group], md, self->engine, op->packed_bytes[group]);
-  args[1].memory = op->packed[group];
+  dnnl_status_t s = dnnl_memory_create(&op->packed[at], md, self->engine, op->packed_bytes[at]);
+  args[1].memory = op->packed[at];
   if (s == dnnl_success) s = plain_weights(&op->read.u.product, channels, &from);
   if (s == dnnl_success) s = dnnl_memory_create(&args[0].memory, from, self->engine, plain);
   if (s == dnnl_success) s = dnnl_reorder_primitive_desc_create(&pd, from, self->engine, md, self->engine, NULL);
@@ -209,8 +224,10 @@ static dnnl_status_t reorder(onednn_int8 *op, uint32_t group, const_dnnl_memory_
   return s;
 }
 
-static dnnl_status_t pack(onednn_int8 *op, uint32_t group) {
+/* Packed weights are piece after piece, each with all groups. */
+static dnnl_status_t pack(onednn_int8 *op, uint32_t at) {
   const int8_plan *plan = &op->plan;
+  const uint32_t group = at % plan->groups, piece = at / plan->groups;
   const int8_product *p = &op->read.u.product;
   const heddle_host *host = op->self->host;
   const int8_block block = int8_plan_block(plan, group); /* the first image's blocks are its groups */
@@ -219,12 +236,13 @@ static dnnl_status_t pack(onednn_int8 *op, uint32_t group) {
   const size_t bytes = (size_t)((kind->channels + plan->ones) * (p->in_channels / p->groups) * p->taps);
   const size_t size = dnnl_memory_desc_get_size(md);
   int8_t *plain = host->alloc(host->ctx, bytes, CPU_ALIGNMENT);
-  op->packed_bytes[group] = host->alloc(host->ctx, size, CPU_ALIGNMENT);
-  dnnl_status_t s = plain != NULL && op->packed_bytes[group] != NULL ? dnnl_success : dnnl_out_of_memory;
+  op->packed_bytes[at] = host->alloc(host->ctx, size, CPU_ALIGNMENT);
+  dnnl_status_t s = plain != NULL && op->packed_bytes[at] != NULL ? dnnl_success : dnnl_out_of_memory;
   if (s == dnnl_success) {
-    memset(op->packed_bytes[group], 0, size);
+    memset(op->packed_bytes[at], 0, size);
     gather(p, &op->weights, plan->ones, block.first_channel, kind->channels, plain);
-    s = reorder(op, group, md, kind->channels + plan->ones, plain);
+    if (plan->pieces > 1) clear_rest(p, piece, plan->pieces, kind->channels + plan->ones, plain);
+    s = reorder(op, at, md, kind->channels + plan->ones, plain);
   }
   host->free(host->ctx, plain);
   return s;
@@ -235,7 +253,7 @@ static heddle_status prepare_product(onednn_int8 *op, const int8_product *p, hed
   if (s != HEDDLE_OK) return s;
   const int before = onednn_threads_enter(op->self);
   dnnl_status_t d = dnnl_success;
-  for (uint32_t g = 0; g < op->plan.groups && d == dnnl_success; g++) d = pack(op, g);
+  for (uint32_t i = 0; i < op->plan.groups * op->plan.pieces && d == dnnl_success; i++) d = pack(op, i);
   for (uint32_t k = 0; k < op->plan.n_kinds && d == dnnl_success; k++)
     d = dnnl_primitive_create(&op->primitives[k], op->plan.kinds[k].pd);
   onednn_threads_leave(op->self, before);
@@ -319,7 +337,7 @@ static void free_op(onednn_special *special) {
   const heddle_host *host = op->self->host;
   for (uint32_t k = 0; k < INT8_KINDS; k++)
     if (op->primitives[k] != NULL) dnnl_primitive_destroy(op->primitives[k]);
-  for (uint32_t g = 0; g < INT8_GROUPS; g++) {
+  for (uint32_t g = 0; g < INT8_GROUPS * INT8_PIECES; g++) {
     if (op->packed[g] != NULL) dnnl_memory_destroy(op->packed[g]);
     host->free(host->ctx, op->packed_bytes[g]);
   }

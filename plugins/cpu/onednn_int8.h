@@ -8,7 +8,7 @@
 #include "onednn_special.h"
 
 enum { INT8_STEPS = 10 /* nodes of a function of bytes */ };
-enum { INT8_TASKS = 64, INT8_KINDS = 8, INT8_GROUPS = 32 };
+enum { INT8_TASKS = 64, INT8_KINDS = 8, INT8_GROUPS = 32, INT8_PIECES = 8 };
 
 /* A product as its node says it. A matrix product has one image with m rows of one column, k and n channels; the spatial
  * dimensions are 1 and 2 of the window. MatMulInteger may have a Cast to float32 behind it, a Mul with one number or one
@@ -127,8 +127,11 @@ typedef struct int8_weights {
 /* Whether a zero point of the weights stays, and what is taken off each of them to be int8. */
 bool int8_keeps_zero(const int8_product *p, int32_t *shift);
 
-/* The greatest magnitude that a sum of products may have. */
-int64_t int8_most_sum(const int8_product *p);
+/* A channel's weights [*first, *last) that are piece i of n. */
+void int8_piece(const int8_product *p, uint32_t i, uint32_t n, int64_t *first, int64_t *last);
+
+/* The greatest magnitude that a sum of products may have, of any of n pieces. */
+int64_t int8_most_sum(const int8_product *p, uint32_t n);
 heddle_status int8_weights_make(const heddle_host *host, const int8_product *p, int8_weights *out, heddle_error *err);
 uint64_t int8_weights_kept(const int8_product *p); /* bytes that it holds once its bytes are packed */
 void int8_weights_free(int8_weights *w);
@@ -151,12 +154,13 @@ typedef struct int8_plan {
   const int8_product *p;
   bool ones;
   uint32_t n_kinds, groups, tasks;
+  uint32_t pieces; /* of each sum, which is computed in so many primitives whose sums are exact, and added up */
   int64_t rows_each, channels_each, blocks; /* blocks: images * row blocks * groups */
   heddle_layout in, out;
   uint64_t acc_bytes, each; /* of a task: sums, and all */
   uint64_t table_bytes;     /* for classes whose numbers come with the run */
   uint64_t times_bytes;     /* for the one factor of real, once a channel */
-  int64_t most_sum;
+  int64_t most_sum;         /* of a piece */
   double cost_ns;
   int8_kind kinds[INT8_KINDS];
 } int8_plan;

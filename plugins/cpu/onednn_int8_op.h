@@ -26,8 +26,8 @@ typedef struct onednn_int8 {
   int8_plan plan; /* of a product; its primitive descriptors are the op's */
   int8_weights weights;
   dnnl_primitive_t primitives[INT8_KINDS];
-  dnnl_memory_t packed[INT8_GROUPS];
-  void *packed_bytes[INT8_GROUPS];
+  dnnl_memory_t packed[INT8_GROUPS * INT8_PIECES];
+  void *packed_bytes[INT8_GROUPS * INT8_PIECES];
   uint32_t tasks, slots[2], zero_slot, times_slot, plus_slot; /* UINT32_MAX: none */
   bool x_signed, y_signed;
   int64_t count, channels, images; /* of a sum and a table: elements; of a pool */

@@ -148,7 +148,10 @@ static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
   dnnl_status_t s = create(plan, kind, chosen);
   if (s != dnnl_success) return s;
   plan->n_kinds++;
-  if (!is_exact(plan, kind->pd)) return dnnl_unimplemented;
+  while (!is_exact(plan, kind->pd)) {
+    if (plan->pieces == INT8_PIECES) return dnnl_unimplemented;
+    plan->most_sum = int8_most_sum(p, ++plan->pieces);
+  }
   if (is_plain(kind->pd) && plan->self->mode != ONEDNN_ALWAYS) return dnnl_unimplemented;
   const_dnnl_memory_desc_t scratch = dnnl_primitive_desc_query_md(kind->pd, dnnl_query_scratchpad_md, 0);
   const uint64_t sums = (uint64_t)(kind->rows * p->window.out[2] * (kind->channels + plan->ones)) * sizeof(int32_t);
@@ -235,7 +238,8 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
   dnnl_status_t s = p->matmul ? dnnl_success : token_for(self, p->x, &plan->in);
   if (s == dnnl_success && p->rounds && !p->matmul) s = token_for(self, p->y, &plan->out);
   if (s != dnnl_success) return s;
-  plan->most_sum = int8_most_sum(p);
+  plan->pieces = 1;
+  plan->most_sum = int8_most_sum(p, 1);
   cut(plan, parts);
   s = make_kinds(plan);
   if (s != dnnl_success && s != dnnl_out_of_memory && (plan->rows_each < p->window.out[1] || plan->groups > 1)) {
@@ -250,10 +254,11 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
     return s;
   }
   plan->tasks = (uint32_t)least_of(least_of(plan->blocks, (int64_t)parts), INT8_TASKS);
+  if (plan->pieces > 1) plan->acc_bytes *= 2; /* of all pieces so far, and of one */
   plan->each += plan->acc_bytes;
   const double places = (double)(p->images * p->window.out[1] * p->window.out[2]);
-  plan->cost_ns =
-      600 + places * (double)p->out_channels * (0.1 + 0.005 * (double)(p->in_channels / p->groups) * (double)p->taps);
+  plan->cost_ns = 600 + places * (double)p->out_channels *
+                            (0.1 + 0.005 * plan->pieces * (double)(p->in_channels / p->groups) * (double)p->taps);
   return dnnl_success;
 }
 

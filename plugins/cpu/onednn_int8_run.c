@@ -7,10 +7,10 @@
 /* Of a task: the arguments of each kind. */
 typedef struct task {
   dnnl_stream_t stream;
-  dnnl_memory_t src[INT8_KINDS], dst[INT8_KINDS], scratch[INT8_KINDS];
+  dnnl_memory_t src[INT8_KINDS], dst[INT8_KINDS], scratch[INT8_KINDS], piece[INT8_KINDS];
   dnnl_status_t status;
-  bool skipped; /* work, since the run was to end */
-  int32_t *acc;
+  bool skipped;        /* work, since the run was to end */
+  int32_t *acc, *more; /* more: of a further piece */
 } task;
 
 typedef struct onednn_int8_launch {
@@ -64,6 +64,14 @@ static void finish_block(const onednn_int8_launch *launch, const task *t, const 
   }
 }
 
+/* int32 wraps as the reference's sums do. */
+static void add_piece(const onednn_int8 *op, const task *t, const int8_kind *kind) {
+  const int64_t n = kind->rows * op->read.u.product.window.out[2] * (kind->channels + op->weights.ones);
+  uint32_t *to = (uint32_t *)(void *)t->acc;
+  const uint32_t *from = (const uint32_t *)(const void *)t->more;
+  for (int64_t i = 0; i < n; i++) to[i] += from[i];
+}
+
 static dnnl_status_t run_block(onednn_int8_launch *launch, task *t, int64_t number) {
   const onednn_int8 *op = launch->op;
   const int8_product *p = &op->read.u.product;
@@ -71,13 +79,15 @@ static dnnl_status_t run_block(onednn_int8_launch *launch, task *t, int64_t numb
   const int64_t row_bytes = p->window.in[2] * p->in_channels;
   const char *src = launch->in[0] + (block.image * p->window.in[1] + block.in_row) * row_bytes;
   dnnl_status_t s = dnnl_memory_set_data_handle(t->src[block.kind], (void *)(uintptr_t)src);
-  const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, t->src[block.kind]},
-                                  {DNNL_ARG_WEIGHTS, op->packed[block.group]},
-                                  {DNNL_ARG_DST, t->dst[block.kind]},
-                                  {DNNL_ARG_SCRATCHPAD, t->scratch[block.kind]}};
-  if (s == dnnl_success)
+  for (uint32_t i = 0; i < op->plan.pieces && s == dnnl_success; i++) {
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, t->src[block.kind]},
+                                    {DNNL_ARG_WEIGHTS, op->packed[i * op->plan.groups + block.group]},
+                                    {DNNL_ARG_DST, i == 0 ? t->dst[block.kind] : t->piece[block.kind]},
+                                    {DNNL_ARG_SCRATCHPAD, t->scratch[block.kind]}};
     s = dnnl_primitive_execute(op->primitives[block.kind], t->stream, t->scratch[block.kind] != NULL ? 4 : 3, args);
-  if (s == dnnl_success) s = dnnl_stream_wait(t->stream);
+    if (s == dnnl_success) s = dnnl_stream_wait(t->stream);
+    if (s == dnnl_success && i > 0) add_piece(op, t, &op->plan.kinds[block.kind]);
+  }
   if (s == dnnl_success) finish_block(launch, t, &block);
   return s;
 }
@@ -189,6 +199,9 @@ static dnnl_status_t bind_kind(const onednn_int8 *op, task *t, uint32_t k, char 
   if (s == dnnl_success)
     s = dnnl_memory_create(&t->dst[k], dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), op->self->engine,
                            t->acc);
+  if (s == dnnl_success && t->more != NULL)
+    s = dnnl_memory_create(&t->piece[k], dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0), op->self->engine,
+                           t->more);
   if (s == dnnl_success && wants != NULL && dnnl_memory_desc_get_size(wants) > 0)
     s = dnnl_memory_create(&t->scratch[k], wants, op->self->engine, scratch);
   return s;
@@ -204,6 +217,7 @@ static dnnl_status_t bind_product(onednn_int8_launch *launch, char *workspace) {
   for (uint32_t i = 0; i < op->tasks && s == dnnl_success; i++, workspace += op->plan.each) {
     task *t = &launch->tasks[i];
     t->acc = (int32_t *)(void *)workspace;
+    if (op->plan.pieces > 1) t->more = (int32_t *)(void *)(workspace + op->plan.acc_bytes / 2);
     s = dnnl_stream_create(&t->stream, op->self->engine, dnnl_stream_default_flags);
     for (uint32_t k = 0; k < op->plan.n_kinds && s == dnnl_success; k++)
       s = bind_kind(op, t, k, workspace + op->plan.acc_bytes);
@@ -217,8 +231,8 @@ static void free_launch(onednn_special_launch *special) {
   for (uint32_t i = 0; i < op->tasks; i++) {
     task *t = &launch->tasks[i];
     for (uint32_t k = 0; k < INT8_KINDS; k++) {
-      dnnl_memory_t all[] = {t->src[k], t->dst[k], t->scratch[k]};
-      for (int m = 0; m < 3; m++)
+      dnnl_memory_t all[] = {t->src[k], t->dst[k], t->scratch[k], t->piece[k]};
+      for (int m = 0; m < 4; m++)
         if (all[m] != NULL) dnnl_memory_destroy(all[m]);
     }
     if (t->stream != NULL) dnnl_stream_destroy(t->stream);

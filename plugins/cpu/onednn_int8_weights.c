@@ -16,8 +16,15 @@ static int32_t weight(const int8_product *p, int64_t c, int64_t k, int64_t t) {
   return int8_byte(p->w, (uint64_t)at);
 }
 
-int64_t int8_most_sum(const int8_product *p) {
-  const int64_t depth = p->in_channels / p->groups;
+void int8_piece(const int8_product *p, uint32_t i, uint32_t n, int64_t *first, int64_t *last) {
+  const int64_t all = p->in_channels / p->groups * p->taps;
+  *first = all * i / n;
+  *last = all * (i + 1) / n;
+}
+
+static int64_t most_of_piece(const int8_product *p, uint32_t i, uint32_t n) {
+  int64_t first, last;
+  int8_piece(p, i, n, &first, &last);
   const bool is_signed = p->x->dtype.code == HEDDLE_DTYPE_INT;
   int32_t shift;
   const bool keeps = int8_keeps_zero(p, &shift);
@@ -25,14 +32,22 @@ int64_t int8_most_sum(const int8_product *p) {
   for (int64_t c = 0; c < p->out_channels; c++) {
     const int32_t off = keeps ? shift : zero_of(p, c);
     int64_t up = 0, down = 0;
-    for (int64_t k = 0; k < depth; k++)
-      for (int64_t t = 0; t < p->taps; t++) {
-        const int32_t w = weight(p, c, k, t) - off;
-        if (w > 0) up += w;
-        else down -= w;
-      }
+    for (int64_t u = first; u < last; u++) {
+      const int32_t w = weight(p, c, u / p->taps, u % p->taps) - off;
+      if (w > 0) up += w;
+      else down -= w;
+    }
     const int64_t sum = is_signed ? 128 * (up + down) : 255 * (up > down ? up : down);
     if (sum > most) most = sum;
+  }
+  return most;
+}
+
+int64_t int8_most_sum(const int8_product *p, uint32_t n) {
+  int64_t most = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const int64_t one = most_of_piece(p, i, n);
+    if (one > most) most = one;
   }
   return most;
 }

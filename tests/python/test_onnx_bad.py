@@ -162,7 +162,8 @@ def test_all_that_is_not_supported_is_listed(tmp_path):
             helper.make_node("Add", ["s", "w"], ["y"], name="add"), helper.make_node("Add", ["t", "y"], ["z"], name="more")]
     proto = files.model(made, {"x": (np.float32, (2,)), "c": (np.bool_, ())}, ["z"], {"w": np.zeros(2, np.complex64)})
     proto.graph.input.append(helper.make_tensor_value_info("t", TensorProto.STRING, [2]))
-    proto.graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
+    kind = helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(1, [])))
+    proto.graph.input.append(helper.make_value_info("q", kind))
     refused(files.save(tmp_path, proto, "bad"), "'choice' (Choose)", "graph of its own", "'frob' (Frobnicate)", "'special'",
             "com.example: Special", "'w' is of COMPLEX64", "'more' (Add): it takes strings", "'q' is a sequence, no tensor")
 

@@ -86,6 +86,23 @@ def test_sums_that_float32_does_not_hold(contexts, x_dtype, w_dtype):
     check(contexts, net, ["y"], {"x": x}, [np.full((1, 32, 2, 3), want[0, 0], np.int32)], "convolution")
 
 
+@pytest.mark.parametrize("x_dtype, w_dtype", [(a, b) for a in BYTES for b in BYTES])
+@pytest.mark.parametrize("depth, groups, taps", [(640, 1, 3), (2080, 1, 1), (2 * 640, 2, 3)])
+def test_sums_that_are_computed_in_pieces(contexts, x_dtype, w_dtype, depth, groups, taps):
+    """Weights that differ, so that each has to be in one piece, and in no other."""
+    rng = np.random.default_rng(depth + groups)
+    x = rng.integers(*np.array([-1, 1] if x_dtype == np.int8 else [0, 2]) * 128, (1, depth, 4, 5)).astype(x_dtype)
+    w = rng.integers(*np.array([-1, 1] if w_dtype == np.int8 else [0, 2]) * 128, (32, depth // groups, taps, taps)).astype(w_dtype)
+    zero = 0 if w_dtype == np.int8 else 128
+    assert 128 * np.abs(w.astype(np.int64) - zero).sum((1, 2, 3)).max() > 2**24
+    sums = conv_sums(x.astype(np.int64) - 3, w.astype(np.int64) - zero, [taps // 2] * 4, [1, 1], [1, 1], groups)
+    net = Net()
+    net.x("x", *x.shape, dtype=x.dtype.name)
+    net.op("ConvInteger", "x", net.w("w", w), net.w("xz", np.array(3, x_dtype)), net.w("wz", np.array(zero, w_dtype)), name="y",
+           group=groups, pads=[taps // 2] * 4)
+    check(contexts, net, ["y"], {"x": x}, [sums.astype(np.int32)], "pieces")
+
+
 def test_images_of_one_place(contexts):
     rng = np.random.default_rng(3)
     x, w = some(rng, np.uint8, 5, 16, 1, 1), some(rng, np.int8, 24, 16, 1, 1)

@@ -367,8 +367,8 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
 def _with_texts(model: Model) -> Model:
     """The model, which takes and gives texts and maps where it has such."""
     if model.has_strings:
-        from .text import TextModel  # pylint: disable=import-outside-toplevel,cyclic-import
-        model.__class__ = TextModel
+        from . import text  # pylint: disable=import-outside-toplevel,cyclic-import
+        model.__class__ = text.ObjectModel if model.has_objects else text.TextModel
     return model
 
 

@@ -49,4 +49,11 @@ PyObject *heddle_py_executor_save_state(PyObject *self, PyObject *path);
 PyObject *heddle_py_executor_load_state(PyObject *self, PyObject *path);
 PyObject *heddle_py_executor_fork_state(PyObject *self, PyObject *to);
 
+/* ---- executor_objects.c: methods */
+
+PyObject *heddle_py_executor_text_codes(PyObject *self, PyObject *items);
+PyObject *heddle_py_executor_texts(PyObject *self, PyObject *items);
+PyObject *heddle_py_executor_sequence(PyObject *self, PyObject *items);
+PyObject *heddle_py_executor_sequence_items(PyObject *self, PyObject *number);
+
 #endif

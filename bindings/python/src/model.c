@@ -394,12 +394,21 @@ static PyObject *get_string_ports(PyObject *self, void *none) {
   return list;
 }
 
+static PyObject *get_has_objects(PyObject *self, void *none) {
+  (void)none;
+  heddle_model *m = open_model(model_of(self));
+  if (m == NULL) return NULL;
+  const bool has = heddle_graph_has_objects(heddle_model_graph(m)) != 0;
+  heddle_model_release(m);
+  return PyBool_FromLong(has);
+}
+
 static PyObject *get_has_strings(PyObject *self, void *none) {
   (void)none;
   heddle_model *m = open_model(model_of(self));
   if (m == NULL) return NULL;
   const heddle_graph *g = heddle_model_graph(m);
-  bool has = heddle_graph_string(g, 0) != NULL;
+  bool has = heddle_graph_string(g, 0) != NULL || heddle_graph_has_objects(g) != 0;
   for (uint32_t i = 0; !has && i < heddle_graph_input_count(g) + heddle_graph_output_count(g); i++) {
     heddle_value_info info = {.struct_size = sizeof info};
     const uint32_t n = heddle_graph_input_count(g);
@@ -514,6 +523,7 @@ static PyGetSetDef getters[] = {
      NULL},
     {"output_infos", get_output_infos, NULL, "(name, shape, dtype) of each output.", NULL},
     {"has_strings", get_has_strings, NULL, "Whether it has strings or maps; heddle.text.TextModel.", NULL},
+    {"has_objects", get_has_objects, NULL, "Whether runs make texts or sequences; heddle.text.ObjectModel.", NULL},
     {"strings", get_strings, NULL, "The texts that numbers of its tensors of strings stand for.", NULL},
     {"string_ports", get_string_ports, NULL, "(name, kind, keys) of inputs and outputs that stand for strings or maps.",
      NULL},

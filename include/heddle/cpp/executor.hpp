@@ -10,6 +10,7 @@
 #include "heddle/cpp/model.hpp"
 #include "heddle/executor.h"
 #include "heddle/state.h"
+#include "heddle/strings.h"
 
 namespace heddle {
 
@@ -182,6 +183,45 @@ public:
     return out;
   }
   // Without a port: of all state values.
+  /* Texts and sequences of runs (heddle/strings.h). */
+  Result<std::int64_t> try_text_code(const std::string &text) const {
+    std::int64_t code = 0;
+    Status s = with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_text_code(ex, text.data(), text.size(), &code, err);
+    });
+    if (!s) return s.error();
+    return code;
+  }
+  Result<std::string> try_text(std::int64_t code) const {
+    const char *text = nullptr;
+    std::size_t bytes = 0;
+    Status s = with(
+        [&](heddle_executor *ex, heddle_error *err) { return heddle_executor_text(ex, code, &text, &bytes, err); });
+    if (!s) return s.error();
+    return std::string(text, bytes);
+  }
+  Result<std::int64_t> try_sequence(const std::vector<Tensor> &items) const {
+    std::int64_t code = 0;
+    std::vector<heddle_tensor *> raw;
+    for (const Tensor &item : items) raw.push_back(item.get());
+    Status s = with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_sequence(ex, raw.data(), raw.size(), &code, err);
+    });
+    if (!s) return s.error();
+    return code;
+  }
+  Result<std::vector<Tensor>> try_sequence_items(std::int64_t code) const {
+    heddle_tensor *const *items = nullptr;
+    std::size_t n = 0;
+    Status s = with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_sequence_items(ex, code, &items, &n, err);
+    });
+    if (!s) return s.error();
+    std::vector<Tensor> out;
+    for (std::size_t i = 0; i < n; i++) out.push_back(Tensor::adopt(heddle_tensor_retain(items[i])));
+    return out;
+  }
+
   Status try_reset_state() const {
     return with(
         [](heddle_executor *ex, heddle_error *err) { return heddle_executor_reset_state(ex, HEDDLE_STATE_ALL, err); });
@@ -322,6 +362,18 @@ public:
   }
   heddle_state_info state_info(const Port &port) const {
     return try_state_info(port).value();
+  }
+  std::int64_t text_code(const std::string &text) const {
+    return try_text_code(text).value();
+  }
+  std::string text(std::int64_t code) const {
+    return try_text(code).value();
+  }
+  std::int64_t sequence(const std::vector<Tensor> &items) const {
+    return try_sequence(items).value();
+  }
+  std::vector<Tensor> sequence_items(std::int64_t code) const {
+    return try_sequence_items(code).value();
   }
   void reset_state() const {
     try_reset_state().value();

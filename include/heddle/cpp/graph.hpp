@@ -138,6 +138,9 @@ public:
   const char *string(std::uint64_t i) const noexcept {
     return raw_ != nullptr ? heddle_graph_string(raw_, i) : nullptr;
   }
+  bool has_objects() const noexcept {
+    return raw_ != nullptr && heddle_graph_has_objects(raw_) != 0;
+  }
   heddle_string_kind string_kind(const std::string &name) const noexcept {
     return raw_ != nullptr ? heddle_graph_string_kind(raw_, name.c_str()) : HEDDLE_STRING_NONE;
   }

@@ -1,0 +1,170 @@
+"""scripts/zoo: exports the recipes' models, runs each through Heddle and ONNX Runtime, and writes docs/zoo.md.
+
+Each model's result is kept in FOLDER/results.json as it comes, so that a run that was stopped goes on where it was.
+"""
+import argparse
+import datetime
+import fnmatch
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import recipes
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="scripts/zoo", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", metavar="PATTERN", action="append", help="names with this in them, or a pattern with *")
+    parser.add_argument("--list", action="store_true", help="prints the names")
+    parser.add_argument("--again", action="store_true", help="runs models that have a result, too")
+    parser.add_argument("--failed", action="store_true", help="runs those again whose result was not that they agree")
+    parser.add_argument("--no-times", action="store_true", help="loads and compares, measures nothing")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "zoo")
+    parser.add_argument("--package", type=pathlib.Path, default=ROOT / "build" / "release" / "python", help="where heddle is built")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for one step of one model")
+    parser.add_argument("--table", action="store_true", help="only writes docs/zoo.md from the results")
+    return parser.parse_args()
+
+
+def wanted(name, patterns):
+    return not patterns or any(fnmatch.fnmatch(name, p) if "*" in p else p in name for p in patterns)
+
+
+def child(args, timeout, **more):
+    """The last line that says RESULT, or the last words of what went wrong."""
+    env = {**os.environ, "PYTHONWARNINGS": "ignore", "TOKENIZERS_PARALLELISM": "false", **more}
+    try:
+        done = subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=timeout, env=env, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"more than {timeout:.0f} s"
+    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+    if lines and done.returncode == 0:
+        return json.loads(lines[-1][7:]), None
+    words = [line for line in done.stderr.splitlines() if line.strip()]
+    return None, f"signal {-done.returncode}" if done.returncode < 0 else (words[-1] if words else f"exit {done.returncode}")
+
+
+def differs(folder):
+    """How far apart the outputs are, relative to their greatest number; None: they agree."""
+    worst = 0.0
+    for theirs in sorted(folder.glob("onnxruntime*.npy")):
+        ours = folder / theirs.name.replace("onnxruntime", "heddle")
+        if not ours.exists():
+            return f"{theirs.stem}: no output"
+        g, w = np.load(ours, allow_pickle=True), np.load(theirs, allow_pickle=True)
+        if g.shape != w.shape or (g.dtype != w.dtype and w.dtype.kind not in "OU"):
+            return f"{theirs.stem}: {g.dtype}{list(g.shape)} instead of {w.dtype}{list(w.shape)}"
+        if w.dtype.kind in "OUb":
+            if not np.array_equal(g, w):
+                return f"{theirs.stem}: other values"
+            continue
+        if not w.size:
+            continue
+        g, w = g.astype(np.float64), w.astype(np.float64)
+        if not np.array_equal(np.isfinite(g), np.isfinite(w)):
+            return f"{theirs.stem}: other NaN or infinities"
+        fine = np.isfinite(w)
+        if fine.any():
+            worst = max(worst, float(np.abs(g - w)[fine].max() / max(np.abs(w)[fine].max(), 1e-6)))
+    return worst
+
+
+def bound_of(name):
+    """float32 to rounding; float16 and int8 chains to some of their steps."""
+    return 0.02 if "float16" in name else 0.06 if any(word in name for word in ("qdq", "qoperator", "dynamic")) else 2e-3
+
+
+def measure(name, path, options):
+    row, measure_py = {}, HERE / "measure.py"
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        seconds = 0 if options.no_times else 1.0
+        for threads in (1,) if options.no_times else (1, 2):
+            for which in ("onnxruntime", "heddle"):
+                more = {"PYTHONPATH": str(options.package), "HEDDLE_CPU_THREADS": str(threads)} if which == "heddle" else {}
+                got, wrong = child([sys.executable, measure_py, which, path, scratch, threads, seconds], options.timeout, **more)
+                if got is None:
+                    row["state"], row["words"] = ("refused" if which == "heddle" else "peer"), wrong[-300:]
+                    return row
+                row[f"{which}{threads}"] = got
+            if threads == 1:
+                worst = differs(scratch)
+                row["state"] = "agrees" if isinstance(worst, float) and worst <= bound_of(name) else "differs"
+                row["words"] = worst if isinstance(worst, str) else f"{worst:.1e}"
+    return row
+
+
+def export(name, options):
+    path = options.folder / "models" / (name.replace("/", "__") + ".onnx")
+    if path.exists():
+        return path, None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    code = f"import pathlib, recipes; recipes.export({name!r}, pathlib.Path({str(path)!r})); print('RESULT {{}}')"
+    python = os.environ.get("HEDDLE_ZOO_KERAS", sys.executable) if name.startswith("keras/") else sys.executable
+    _, wrong = child([python, "-c", code], options.timeout, PYTHONPATH=str(HERE), CUDA_VISIBLE_DEVICES="")
+    return path, wrong
+
+
+def ratio(row, threads, what):
+    ours, theirs = row.get(f"heddle{threads}"), row.get(f"onnxruntime{threads}")
+    return ours[what] / theirs[what] if ours and theirs and ours.get(what) and theirs.get(what) else None
+
+
+COLUMNS = (("CPU, 1 thread", 1, "cpu"), ("wall, 1", 1, "wall"), ("CPU, 2", 2, "cpu"), ("wall, 2", 2, "wall"), ("first run", 1, "first_cpu"), ("memory", 1, "memory"))
+
+
+def table(results, path):
+    ran = {n: r for n, r in results.items() if r["state"] in ("agrees", "differs", "refused")}
+    states = {s: sum(r["state"] == s for r in results.values()) for s in ("agrees", "differs", "refused", "peer", "export")}
+    lines = ["# Models of others", "", "Written by `scripts/zoo`, which exports models with random weights and runs them through Heddle and ONNX Runtime. Ratios are Heddle's",
+             "time, or memory over an empty process, to ONNX Runtime's; below 1 is better. The recipes are in `bench/zoo/recipes.py`.", "",
+             f"{datetime.date.today()}: {len(recipes.RECIPES)} recipes, of which {len(results)} were tried: {states['agrees']} agree, {states['differs']} differ, "
+             f"{states['refused']} are refused by Heddle, {states['peer']} by ONNX Runtime, and {states['export']} did not export.", ""]
+    for title, threads, what in COLUMNS:
+        found = [x for x in (ratio(r, threads, what) for r in ran.values()) if x]
+        if found:
+            lines.append(f"- {title}: geometric mean {np.exp(np.mean(np.log(found))):.2f}, median {statistics.median(found):.2f}, worst {max(found):.2f}, of {len(found)}")
+    lines += ["", "| model | result | " + " | ".join(c[0] for c in COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
+    for name in sorted(ran):
+        row = ran[name]
+        cells = [f"{x:.2f}" if x else "" for x in (ratio(row, t, w) for _, t, w in COLUMNS)]
+        words = row["words"].replace("|", "/")[:120] if row["state"] != "agrees" else ""
+        lines.append(f"| {name} | {row['state']}{': ' + words if words else ''} | " + " | ".join(cells) + " |")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def main():
+    options = arguments()
+    names = [name for name in sorted(recipes.RECIPES) if wanted(name, options.only)]
+    if options.list:
+        print("\n".join(names))
+        return 0
+    store = options.folder / "results.json"
+    options.folder.mkdir(parents=True, exist_ok=True)
+    results = json.loads(store.read_text()) if store.exists() else {}
+    for i, name in enumerate([] if options.table else names):
+        old = results.get(name)
+        if old and not options.again and not (options.failed and old["state"] != "agrees"):
+            continue
+        path, wrong = export(name, options)
+        row = {"state": "export", "words": wrong[-300:]} if wrong else measure(name, path, options)
+        results[name] = row
+        fresh = store.with_suffix(".new")
+        fresh.write_text(json.dumps(results, indent=1, sort_keys=True))
+        fresh.replace(store)
+        one = ratio(row, 1, "cpu")
+        print(f"{i + 1:4}/{len(names)} {name:44} {row['state']:8} {f'{one:5.2f}' if one else ''} {row['words'][-150:]}", flush=True)
+    table(results, ROOT / "docs" / "zoo.md")
+    return 0 if all(r["state"] in ("agrees", "peer", "export") for r in results.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
