@@ -17,12 +17,10 @@ static double seconds_of(const char *text) {
   return value;
 }
 
-heddle_status rpc_handshake(const uint8_t *data, size_t bytes, char *match, double *seconds, size_t *used) {
-  static const char client[] = "client:", timeout[] = "-timeout=";
+heddle_status rpc_hello(const uint8_t *data, size_t bytes, char *key, size_t *used) {
   static const uint8_t magic[] = {0x71, 0xf2, 0x0f, 0x00};
-  char key[RPC_LONGEST_KEY + 1];
   rpc_reader r = {data, bytes, false};
-  *seconds = 0;
+  key[0] = '\0';
   if (memcmp(data, magic, bytes < sizeof magic ? bytes : sizeof magic) != 0) return HEDDLE_EFORMAT;
   (void)rpc_take_u32(&r);
   uint32_t n = rpc_take_u32(&r);
@@ -34,6 +32,15 @@ heddle_status rpc_handshake(const uint8_t *data, size_t bytes, char *match, doub
   if (n > 0) memcpy(key, text, n);
   key[n] = '\0';
   *used = bytes - r.left;
+  return HEDDLE_OK;
+}
+
+heddle_status rpc_handshake(const uint8_t *data, size_t bytes, char *match, double *seconds, size_t *used) {
+  static const char client[] = "client:", timeout[] = "-timeout=";
+  char key[RPC_LONGEST_KEY + 1];
+  *seconds = 0;
+  const heddle_status s = rpc_hello(data, bytes, key, used);
+  if (s != HEDDLE_OK) return s;
   if (strncmp(key, client, sizeof client - 1) != 0) return HEDDLE_EFORMAT;
   char *rest = NULL, *word = key + sizeof client - 1;
   size_t length = strcspn(word, " \t\r\n");

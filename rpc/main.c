@@ -1,4 +1,4 @@
-/* rpc/main.c: heddle-rpc, the program that heddle rpc-server and heddle rpc-tracker start: it has libheddle_tvm, which the tool
+/* rpc/main.c: heddle-rpc, the program that heddle rpc-server, rpc-tracker and rpc-proxy start: it has libheddle_tvm, which the tool
  * does not. Its words are NAME=VALUE and come from the tool, which has read and checked them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "rpc/net.h"
+#include "rpc/proxy.h"
 #include "rpc/server.h"
 #include "rpc/tracker.h"
 
@@ -52,6 +53,17 @@ int main(int argc, char **argv) {
                                    .is_insecure = number(&w, "insecure", 0) != 0};
     return rpc_tracker_run(&o);
   }
+  if (argc > 1 && strcmp(argv[1], "proxy") == 0) {
+    const rpc_proxy_options o = {.host = text(&w, "host", "127.0.0.1"),
+                                 .address = find(&w, "address"),
+                                 .tracker = find(&w, "tracker"),
+                                 .tracker_port = (uint16_t)number(&w, "tracker_port", 0),
+                                 .low = (uint16_t)number(&w, "low", 0),
+                                 .high = (uint16_t)number(&w, "high", 0),
+                                 .is_insecure = number(&w, "insecure", 0) != 0,
+                                 .wait_seconds = (int64_t)number(&w, "seconds", 600)};
+    return rpc_proxy_run(&o);
+  }
   if (argc > 1 && strcmp(argv[1], "server") == 0) {
     const uint64_t mib = UINT64_C(1) << 20;
     const rpc_server_options o = {
@@ -68,6 +80,6 @@ int main(int argc, char **argv) {
         .limits = {.packet = number(&w, "packet", 1024) * mib, .memory = number(&w, "memory", 4096) * mib}};
     return rpc_server_run(&o);
   }
-  rpc_log("heddle-rpc: heddle rpc-server and heddle rpc-tracker start this program");
+  rpc_log("heddle-rpc: heddle rpc-server, rpc-tracker and rpc-proxy start this program");
   return WRONG_WORDS;
 }

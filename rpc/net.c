@@ -180,6 +180,21 @@ bool rpc_receive(int fd, void *out, size_t bytes) {
   return true;
 }
 
+bool rpc_flush(int fd, rpc_buffer *b) {
+  size_t done = 0;
+  bool is_good = true;
+  while (done < b->used) {
+    const ssize_t put = send(fd, b->data + done, b->used - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && errno != EAGAIN && errno != EWOULDBLOCK) is_good = false;
+    if (put <= 0) break;
+    done += (size_t)put;
+  }
+  if (done > 0) memmove(b->data, b->data + done, b->used - done);
+  b->used -= done;
+  return is_good;
+}
+
 bool rpc_send(int fd, const void *data, size_t bytes) {
   for (size_t done = 0; done < bytes;) {
     ssize_t put = send(fd, (const char *)data + done, bytes - done, MSG_NOSIGNAL);

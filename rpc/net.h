@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rpc/wire.h"
+
 enum { RPC_HOST_ROOM = 256 };
 
 /* A line on stderr; texts among the arguments are cleaned. */
@@ -33,6 +35,9 @@ bool rpc_set_blocking(int fd, bool blocks);
 /* All bytes, on a blocking socket, within its time limit. */
 bool rpc_receive(int fd, void *out, size_t bytes);
 bool rpc_send(int fd, const void *data, size_t bytes);
+
+/* Sends of a buffer what the socket takes now, and keeps the rest. false: the connection failed. */
+bool rpc_flush(int fd, rpc_buffer *b);
 
 /* A pipe whose reading end becomes readable when one of the signals that end the program comes, or a child ended. -1: failed. */
 int rpc_watch_signals(void);

@@ -17,6 +17,10 @@ typedef struct rpc_server_options {
 /* Serves until a signal ends it. An exit status. */
 int rpc_server_run(const rpc_server_options *o);
 
+/* What the first bytes of either side are: HEDDLE_OK: a key with its prefix and options, of at most RPC_LONGEST_KEY bytes, *used:
+ * the bytes of the handshake; HEDDLE_EBUSY: more bytes are to come; HEDDLE_EFORMAT: this is not TVM's RPC. */
+heddle_status rpc_hello(const uint8_t *data, size_t bytes, char *key, size_t *used);
+
 /* What a client's first bytes are: HEDDLE_OK: a key, whose first word after "client:" is *match, and *seconds its
  * "-timeout=" or 0; HEDDLE_EBUSY: more bytes are to come; HEDDLE_EFORMAT: no client of TVM's RPC. *used: the bytes of the
  * handshake. match is at least RPC_LONGEST_KEY + 1 bytes. */

@@ -39,16 +39,7 @@ static void forget(running *r, peer *p) {
 }
 
 static void flush(peer *p) {
-  size_t done = 0;
-  while (done < p->out.used) {
-    ssize_t put = send(p->fd, p->out.data + done, p->out.used - done, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && errno != EAGAIN && errno != EWOULDBLOCK) p->is_bad = true;
-    if (put <= 0) break;
-    done += (size_t)put;
-  }
-  if (done > 0) memmove(p->out.data, p->out.data + done, p->out.used - done);
-  p->out.used -= done;
+  if (!rpc_flush(p->fd, &p->out)) p->is_bad = true;
 }
 
 static void send_text(void *user, uint32_t connection, const char *text) {

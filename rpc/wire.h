@@ -36,7 +36,7 @@ enum {
   RPC_CURRENT_STREAM
 };
 
-enum { RPC_MAGIC = 0xff271, RPC_MISMATCH = 0xff273, RPC_TRACKER_MAGIC = 0x2f271 };
+enum { RPC_MAGIC = 0xff271, RPC_DUPLICATE = 0xff272, RPC_MISMATCH = 0xff273, RPC_TRACKER_MAGIC = 0x2f271 };
 enum { RPC_LONGEST_KEY = 1024, RPC_MOST_VALUES = 4096, RPC_MOST_DIMENSIONS = 32 };
 
 /* How sequences are written: A by v0.14 to v0.20, B by v0.21 and later. */

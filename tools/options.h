@@ -44,8 +44,7 @@ typedef struct options {
   const char *trust, *key, *sign, *encrypt;
   const char *host, *port_range, *tracker, *rpc_key, *address;                   /* of the RPC server and tracker */
   const char *listen, *unix_path, *tls_cert, *tls_key, *tls_ca, *psk, *key_name; /* of the device server */
-  const char *host, *port_range, *tracker, *rpc_key, *address; /* of the RPC server and tracker */
-  const char *tokens, *prompt;                                 /* of generate */
+  const char *tokens, *prompt;                                                   /* of generate */
   words stop_tokens, stops;
   words place_a, place_b;
   words settings_a, settings_b;
@@ -63,8 +62,6 @@ typedef struct options {
   uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
   uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the servers; sizes in MiB */
   uint64_t idle_timeout;                                                  /* in seconds */
-  double timeout;                                                         /* seconds; 0: none */
-  uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the RPC server; sizes in MiB */
   uint64_t max_tokens, max_length, chunk, top_k, seed;                    /* of generate */
   double temperature, top_p, min_p, repetition_penalty;
   double timeout; /* seconds; 0: none */
@@ -73,7 +70,6 @@ typedef struct options {
       help;
   bool ignore_annotations; /* of the model's nodes */
   bool insecure_tvm_rpc, stdio;
-  bool insecure_tvm_rpc;
   bool past_stops;
 } options;
 
@@ -119,10 +115,9 @@ typedef struct command {
 extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
-    convert_command, pack_command, unpack_command, link_command, key_command, sign_command, verify_command,
-    decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command, device_server_command, keys_command;
     convert_command, generate_command, pack_command, unpack_command, link_command, key_command, sign_command,
-    verify_command, decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command;
+    verify_command, decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command, rpc_proxy_command,
+    device_server_command, keys_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \

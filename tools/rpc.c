@@ -1,4 +1,4 @@
-/* tools/rpc.c: heddle rpc-server and heddle rpc-tracker: read their words and become heddle-rpc, a program of its own that has
+/* tools/rpc.c: heddle rpc-server, rpc-tracker and rpc-proxy: read their words and become heddle-rpc, a program of its own that has
  * the functions of TVM (rpc/). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,14 +44,14 @@ static int add_ports(const char *command, const options *o, start_line *l) {
   return DONE;
 }
 
-static int add_tracker(const options *o, start_line *l) {
+static int add_tracker(const char *command, const options *o, start_line *l) {
   char host[256];
   uint64_t port = 0;
   if (o->tracker == NULL) return DONE;
   const char *colon = strrchr(o->tracker, ':'), *at = colon != NULL ? colon + 1 : "";
   const size_t n = colon != NULL ? (size_t)(colon - o->tracker) : 0;
   if (n == 0 || n >= sizeof host || !read_port(&at, &port) || *at != '\0')
-    return wrong("rpc-server", "tracker", "HOST:PORT", o->tracker);
+    return wrong(command, "tracker", "HOST:PORT", o->tracker);
   const bool has_brackets = o->tracker[0] == '[' && o->tracker[n - 1] == ']'; /* [::1]:9190 */
   snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), o->tracker + has_brackets);
   start_add(l, "tracker", host);
@@ -75,7 +75,7 @@ static int serve(const options *o) {
   static const uint64_t most_mib = UINT64_C(1) << 40;
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-server", "out of memory");
-  int status = add_tracker(o, l);
+  int status = add_tracker("rpc-server", o, l);
   const char *key = o->rpc_key != NULL ? o->rpc_key : "";
   if (status == DONE && (strlen(key) > MOST_KEY || strpbrk(key, " \t\r\n") != NULL))
     status = wrong("rpc-server", "key", "a word without blanks", key);
@@ -106,6 +106,23 @@ static int track(const options *o) {
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-tracker", "out of memory");
   int status = become("rpc-tracker", "tracker", o, l);
+  free(l);
+  return status;
+}
+
+static int relay(const options *o) {
+  enum { MOST_SECONDS = 1 << 30 };
+  start_line *l = calloc(1, sizeof *l);
+  if (l == NULL) return fail_text("rpc-proxy", "out of memory");
+  int status = add_tracker("rpc-proxy", o, l);
+  if (status == DONE && o->address != NULL && strlen(o->address) > MOST_KEY)
+    status = wrong("rpc-proxy", "address", "an address", o->address);
+  if (status == DONE) {
+    start_add(l, "address", o->address);
+    if (o->session_timeout > 0)
+      start_add_number(l, "seconds", o->session_timeout < MOST_SECONDS ? o->session_timeout : MOST_SECONDS);
+    status = become("rpc-proxy", "proxy", o, l);
+  }
   free(l);
   return status;
 }
@@ -145,6 +162,19 @@ static const option server_options[] = {
 static const option tracker_options[] = {OPTION_HOST,     OPTION_PORT, OPTION_PORT_RANGE,
                                          OPTION_INSECURE, OPTION_HELP, OPTION_END};
 
+static const option proxy_options[] = {OPTION_HOST,
+                                       OPTION_PORT,
+                                       OPTION_PORT_RANGE,
+                                       {"tracker", OPTION_TEXT, "HOST:PORT", offsetof(options, tracker),
+                                        "the tracker that gives waiting servers to clients"},
+                                       {"address", OPTION_TEXT, "ADDRESS", offsetof(options, address),
+                                        "as the tracker gives it to clients; as it sees the proxy by default"},
+                                       {"wait", OPTION_COUNT, "S", offsetof(options, session_timeout),
+                                        "seconds for which one waits for its partner; 600 by default"},
+                                       OPTION_INSECURE,
+                                       OPTION_HELP,
+                                       OPTION_END};
+
 const command rpc_server_command = {
     "rpc-server",
     "serves this machine's devices to clients of TVM's RPC",
@@ -164,3 +194,12 @@ const command rpc_tracker_command = {
     tracker_options,
     SUBJECT_NONE,
     track};
+
+const command rpc_proxy_command = {"rpc-proxy",
+                                   "joins servers and clients of TVM's RPC that cannot reach each other",
+                                   "A server and a client of the same key connect to it, and their bytes are passed "
+                                   "on. With a tracker, servers that wait\n"
+                                   "are registered there. Prints the port, and serves until it is interrupted.",
+                                   proxy_options,
+                                   SUBJECT_NONE,
+                                   relay};
