@@ -72,6 +72,8 @@ int main(int argc, char **argv) {
         .address = find(&w, "address"),
         .tracker = find(&w, "tracker"),
         .tracker_port = (uint16_t)number(&w, "tracker_port", 0),
+        .proxy = find(&w, "proxy"),
+        .proxy_port = (uint16_t)number(&w, "proxy_port", 0),
         .low = (uint16_t)number(&w, "low", 0),
         .high = (uint16_t)number(&w, "high", 0),
         .is_insecure = number(&w, "insecure", 0) != 0,

@@ -18,11 +18,13 @@
 
 enum { MOST_PEERS = 256, HANDSHAKE_MS = 10000, TICK_MS = 500 };
 
-typedef enum peer_state { SPEAKS, WAITS, RUNS } peer_state;
+/* BEHIND: the server's own connection to a proxy, which gives it a client. */
+typedef enum peer_state { SPEAKS, BEHIND, WAITS, RUNS } peer_state;
 
 typedef struct peer {
   int fd;
   peer_state state;
+  bool is_greeted;  /* by the proxy */
   int64_t deadline; /* 0: none */
   double seconds;   /* that the session may take; 0: as long as it wants */
   rpc_child child;
@@ -35,7 +37,9 @@ typedef struct server {
   const rpc_server_options *o;
   int listener, signals;
   rpc_register tracker;
-  peer *peers; /* MOST_PEERS; fd -1: free */
+  int64_t proxy_at; /* when to connect to the proxy again */
+  bool complained;  /* about it */
+  peer *peers;      /* MOST_PEERS; fd -1: free */
   uint32_t running;
 } server;
 
@@ -106,7 +110,7 @@ static void start(server *s, peer *p) {
   closes[n++] = s->listener;
   closes[n++] = s->signals;
   closes[n++] = s->tracker.fd;
-  send_code(p, RPC_MAGIC, s->o->key);
+  if (!p->is_greeted) send_code(p, RPC_MAGIC, s->o->key);
   if (!rpc_set_blocking(p->fd, true) || !rpc_child_start(&p->child, memory, serve, &now, closes, n)) {
     rpc_log("heddle rpc-server: cannot start a session for %s: %s", p->name, strerror(errno));
     forget(p);
@@ -165,13 +169,46 @@ static bool is_right(const server *s, const char *match) {
   return s->tracker.offers && strcmp(match, s->tracker.match) == 0;
 }
 
+/* ---- a proxy */
+
+enum { PROXY_AGAIN_MS = 5000 };
+
+static void lose_proxy(server *s, const char *why) {
+  s->proxy_at = rpc_now_ms() + PROXY_AGAIN_MS;
+  if (!s->complained)
+    rpc_log("heddle rpc-server: the proxy at %s:%u: %s; trying again", s->o->proxy, (unsigned)s->o->proxy_port, why);
+  s->complained = true;
+}
+
+/* Keeps one connection that waits for a client, while another session may begin. */
+static void stand_behind(server *s) {
+  if (s->o->proxy == NULL || s->running >= s->o->sessions || rpc_now_ms() < s->proxy_at) return;
+  for (int i = 0; i < MOST_PEERS; i++)
+    if (s->peers[i].fd >= 0 && s->peers[i].state != RUNS) return;
+  peer *p = place(s);
+  if (p == NULL) return;
+  *p = (peer){.fd = rpc_connect(s->o->proxy, s->o->proxy_port, 3000), .state = BEHIND};
+  snprintf(p->name, sizeof p->name, "%.200s:%u", s->o->proxy, (unsigned)s->o->proxy_port);
+  if (p->fd >= 0) send_code(p, RPC_MAGIC, s->o->key);
+  if (p->fd >= 0 && rpc_set_blocking(p->fd, false)) return;
+  lose_proxy(s, strerror(errno));
+  forget(p);
+}
+
 static void shake(server *s, peer *p) {
   char match[RPC_LONGEST_KEY + 1];
   size_t used = 0;
   heddle_status got = rpc_handshake(p->first, p->have, match, &p->seconds, &used);
   if (got == HEDDLE_EBUSY) return;
   if (got != HEDDLE_OK) {
+    if (p->state == BEHIND) lose_proxy(s, "it refuses the key: another server has it, or no client came");
     forget(p);
+    return;
+  }
+  if (p->state == BEHIND) {
+    s->complained = false;
+    p->is_greeted = true;
+    p->state = WAITS;
     return;
   }
   if (!is_right(s, match)) {
@@ -187,13 +224,14 @@ static void shake(server *s, peer *p) {
 
 /* As many bytes as the handshake needs and none of what follows, which is the session's. */
 static void hear(server *s, peer *p) {
-  while (p->fd >= 0 && p->state == SPEAKS) {
+  while (p->fd >= 0 && (p->state == SPEAKS || p->state == BEHIND)) {
     rpc_reader r = {p->first + 4, 4, false};
     size_t want = p->have < 8 ? 8 : 8 + (size_t)rpc_take_u32(&r);
     if (want > sizeof p->first) want = p->have; /* too long, which shake sees */
     ssize_t got = want > p->have ? recv(p->fd, p->first + p->have, want - p->have, MSG_DONTWAIT) : 0;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
     if (got < 0 || (got == 0 && want > p->have)) {
+      if (p->state == BEHIND) lose_proxy(s, "it closed the connection");
       forget(p);
       return;
     }
@@ -213,7 +251,7 @@ static void step(server *s) {
     peer *p = &s->peers[i];
     if (p->fd < 0) continue;
     if (p->deadline > 0 && p->deadline - now < timeout) timeout = p->deadline > now ? (int)(p->deadline - now) : 0;
-    if (p->state != SPEAKS) continue;
+    if (p->state != SPEAKS && p->state != BEHIND) continue;
     of[n] = p;
     polls[n++] = (struct pollfd){.fd = p->fd, .events = POLLIN};
   }
@@ -231,13 +269,15 @@ static void step(server *s) {
     else if (p->fd >= 0 && p->state == SPEAKS && rpc_now_ms() >= p->deadline) forget(p);
   }
   start_waiting(s);
+  stand_behind(s);
   rpc_register_step(&s->tracker, s->running < s->o->sessions);
 }
 
 int rpc_server_run(const rpc_server_options *o) {
   uint16_t port = 0;
-  server s = {.o = o, .listener = rpc_listen(o->host, o->low, o->high, o->is_insecure, RPC_REFUSAL, &port)};
-  if (s.listener < 0) return 1;
+  server s = {.o = o, .listener = -1};
+  if (o->proxy == NULL) s.listener = rpc_listen(o->host, o->low, o->high, o->is_insecure, RPC_REFUSAL, &port);
+  if (o->proxy == NULL && s.listener < 0) return 1;
   s.tracker = (rpc_register){.host = o->tracker,
                              .tracker_port = o->tracker_port,
                              .key = o->key,
@@ -252,7 +292,8 @@ int rpc_server_run(const rpc_server_options *o) {
     return 1;
   }
   for (int i = 0; i < MOST_PEERS; i++) s.peers[i].fd = -1;
-  printf("heddle rpc-server: listening on %s:%u\n", o->host, (unsigned)port);
+  if (o->proxy != NULL) printf("heddle rpc-server: behind the proxy %s:%u\n", o->proxy, (unsigned)o->proxy_port);
+  else printf("heddle rpc-server: listening on %s:%u\n", o->host, (unsigned)port);
   fflush(stdout);
   while (!rpc_is_ending()) step(&s);
   for (int i = 0; i < MOST_PEERS; i++) {
@@ -260,7 +301,7 @@ int rpc_server_run(const rpc_server_options *o) {
     forget(&s.peers[i]);
   }
   rpc_register_finish(&s.tracker);
-  close(s.listener);
+  if (s.listener >= 0) close(s.listener);
   free(s.peers);
   return 0;
 }

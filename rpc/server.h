@@ -6,8 +6,9 @@
 
 typedef struct rpc_server_options {
   const char *host, *key, *address; /* address: as the tracker gives it to clients; NULL: as it sees the server */
-  const char *tracker;              /* its host; NULL: none */
+  const char *tracker, *proxy;      /* their hosts; NULL: none. With a proxy it listens nowhere */
   uint16_t low, high, tracker_port; /* low, high: a range of ports */
+  uint16_t proxy_port;
   bool is_insecure;
   uint32_t sessions;        /* at the same time */
   uint64_t session_seconds; /* 0: as long as the client wants */

@@ -42,7 +42,7 @@ typedef struct options {
   const char *a, *b; /* devices of the two sides of compare */
   const char *against;
   const char *trust, *key, *sign, *encrypt;
-  const char *host, *port_range, *tracker, *rpc_key, *address;                   /* of the RPC server and tracker */
+  const char *host, *port_range, *tracker, *proxy, *rpc_key, *address;           /* of the RPC server and tracker */
   const char *listen, *unix_path, *tls_cert, *tls_key, *tls_ca, *psk, *key_name; /* of the device server */
   const char *tokens, *prompt;                                                   /* of generate */
   words stop_tokens, stops;

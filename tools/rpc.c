@@ -44,18 +44,20 @@ static int add_ports(const char *command, const options *o, start_line *l) {
   return DONE;
 }
 
-static int add_tracker(const char *command, const options *o, start_line *l) {
-  char host[256];
+/* A word "HOST:PORT" as NAME and NAME_port; NULL adds nothing. */
+static int add_place(const char *command, const char *name, const char *given, start_line *l) {
+  char host[256], port_name[32];
   uint64_t port = 0;
-  if (o->tracker == NULL) return DONE;
-  const char *colon = strrchr(o->tracker, ':'), *at = colon != NULL ? colon + 1 : "";
-  const size_t n = colon != NULL ? (size_t)(colon - o->tracker) : 0;
+  if (given == NULL) return DONE;
+  const char *colon = strrchr(given, ':'), *at = colon != NULL ? colon + 1 : "";
+  const size_t n = colon != NULL ? (size_t)(colon - given) : 0;
   if (n == 0 || n >= sizeof host || !read_port(&at, &port) || *at != '\0')
-    return wrong(command, "tracker", "HOST:PORT", o->tracker);
-  const bool has_brackets = o->tracker[0] == '[' && o->tracker[n - 1] == ']'; /* [::1]:9190 */
-  snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), o->tracker + has_brackets);
-  start_add(l, "tracker", host);
-  start_add_number(l, "tracker_port", port);
+    return wrong(command, name, "HOST:PORT", given);
+  const bool has_brackets = given[0] == '[' && given[n - 1] == ']'; /* [::1]:9190 */
+  snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), given + has_brackets);
+  snprintf(port_name, sizeof port_name, "%s_port", name);
+  start_add(l, name, host);
+  start_add_number(l, port_name, port);
   return DONE;
 }
 
@@ -75,12 +77,17 @@ static int serve(const options *o) {
   static const uint64_t most_mib = UINT64_C(1) << 40;
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-server", "out of memory");
-  int status = add_tracker("rpc-server", o, l);
+  int status = add_place("rpc-server", "tracker", o->tracker, l);
+  if (status == DONE) status = add_place("rpc-server", "proxy", o->proxy, l);
+  if (status == DONE && o->proxy != NULL && o->tracker != NULL) {
+    print_error("heddle rpc-server: with --proxy it is the proxy that registers at a tracker\n");
+    status = WRONG_WORDS;
+  }
   const char *key = o->rpc_key != NULL ? o->rpc_key : "";
   if (status == DONE && (strlen(key) > MOST_KEY || strpbrk(key, " \t\r\n") != NULL))
     status = wrong("rpc-server", "key", "a word without blanks", key);
-  if (status == DONE && o->tracker != NULL && key[0] == '\0') {
-    print_error("heddle rpc-server: a tracker gives servers out by their keys: --key names this one's\n");
+  if (status == DONE && (o->tracker != NULL || o->proxy != NULL) && key[0] == '\0') {
+    print_error("heddle rpc-server: a tracker and a proxy know servers by their keys: --key names this one's\n");
     status = WRONG_WORDS;
   }
   if (status == DONE && o->address != NULL && strlen(o->address) > MOST_KEY)
@@ -114,7 +121,7 @@ static int relay(const options *o) {
   enum { MOST_SECONDS = 1 << 30 };
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-proxy", "out of memory");
-  int status = add_tracker("rpc-proxy", o, l);
+  int status = add_place("rpc-proxy", "tracker", o->tracker, l);
   if (status == DONE && o->address != NULL && strlen(o->address) > MOST_KEY)
     status = wrong("rpc-proxy", "address", "an address", o->address);
   if (status == DONE) {
@@ -145,6 +152,8 @@ static const option server_options[] = {
     OPTION_PORT,
     OPTION_PORT_RANGE,
     {"tracker", OPTION_TEXT, "HOST:PORT", offsetof(options, tracker), "the tracker that gives this server to clients"},
+    {"proxy", OPTION_TEXT, "HOST:PORT", offsetof(options, proxy),
+     "connects to a proxy, which brings the clients, and listens nowhere"},
     {"key", OPTION_TEXT, "K", offsetof(options, rpc_key), "the name that clients ask for"},
     {"address", OPTION_TEXT, "ADDRESS", offsetof(options, address),
      "as the tracker gives it to clients; as it sees the server by default"},

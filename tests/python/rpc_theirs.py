@@ -1,5 +1,5 @@
 """A server or a tracker of the TVM that is installed, as a process: python rpc_theirs.py server KEY [TRACKER PORT], or
-python rpc_theirs.py tracker. Prints its port. A program of its own, in a group of processes of its own, that ends with its input.
+python rpc_theirs.py tracker, proxy or behind KEY PORT (of a proxy). Prints its port. A program of its own, in a group of processes of its own, that ends with its input.
 """
 import contextlib
 import os
@@ -43,11 +43,16 @@ def main():
     import tvm.rpc.tracker
     if sys.argv[1] == "tracker":
         state = tvm.rpc.tracker.PopenTrackerServerState("127.0.0.1", 20000 + os.getpid() % 20000, 60000, silent=True)
+    elif sys.argv[1] == "proxy":
+        import tvm.rpc.proxy
+        state = tvm.rpc.proxy.PopenProxyServerState("127.0.0.1", 20000 + os.getpid() % 20000, 60000)
+    elif sys.argv[1] == "behind":
+        state = tvm.rpc.server.PopenRPCServerState("127.0.0.1", int(sys.argv[3]), is_proxy=True, key=sys.argv[2], silent=True)
     else:
         address = ("127.0.0.1", int(sys.argv[3])) if len(sys.argv) > 3 else None
         state = tvm.rpc.server.PopenRPCServerState("127.0.0.1", 20000 + os.getpid() % 20000, 60000,
                                                    tracker_addr=address, key=sys.argv[2], silent=True)
-    print(state.port, flush=True)
+    print(getattr(state, "port", 0) or 0, flush=True)
     while os.read(0, 1):  # not sys.stdin, whose lock a forked session would wait for
         pass
     os.killpg(0, signal.SIGKILL)

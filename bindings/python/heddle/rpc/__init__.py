@@ -12,10 +12,11 @@ authentication and no encryption: see docs/rpc.md.
 from ._connection import RPCConnectionError, RPCError, RPCSessionTimeoutError
 from .graph import RemoteGraphModule
 from .local import LocalSession
-from .processes import Server, Tracker
+from .popen import PopenSession
+from .processes import Proxy, Server, Tracker
 from .remote import RemoteArray, RemoteDevice, RemoteFunction, RemoteModule, RemoteObject
 from .session import RPCSession, TrackerSession, connect, connect_tracker
 
-__all__ = ["LocalSession", "RPCConnectionError", "RPCError", "RPCSession", "RPCSessionTimeoutError", "RemoteArray",
+__all__ = ["LocalSession", "PopenSession", "Proxy", "RPCConnectionError", "RPCError", "RPCSession", "RPCSessionTimeoutError", "RemoteArray",
            "RemoteDevice", "RemoteFunction", "RemoteGraphModule", "RemoteModule", "RemoteObject", "Server", "Tracker",
            "TrackerSession", "connect", "connect_tracker"]

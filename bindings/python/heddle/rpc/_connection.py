@@ -73,20 +73,23 @@ class Connection:
     """Any thread; requests are sent one after another. Handles that Python dropped are freed with the next request."""
 
     def __init__(self, host: str, port: int, key: str, session_timeout: float, constructor: Sequence[Any] | None,
-                 connect_timeout: float | None):
+                 connect_timeout: float | None, *, ready: socket.socket | None = None):
         self._lock = threading.Lock()
         self._garbage: collections.deque[bytes] = collections.deque()
         self._socket: socket.socket | None = None
         self._file: io.BufferedReader | None = None
         self.era = Era.B
-        self.where = f"{host}:{port}"
+        self.where = f"{host}:{port}" if ready is None else host
         try:
-            self._socket = dial(host, port, connect_timeout)
-            self._shake(key, session_timeout)
+            self._socket = ready if ready is not None else dial(host, port, connect_timeout)
+            if ready is None:  # a program that was started for this session alone has no handshake
+                self._shake(key, session_timeout)
             self._file = self._socket.makefile("rb", 1 << 16)
             self._start(constructor)
-        except BaseException:
+        except BaseException as failed:
             self.close()
+            if isinstance(failed, OSError) and not isinstance(failed, RPCConnectionError):
+                raise RPCConnectionError(f"the session with {self.where} did not begin: {failed}") from failed
             raise
 
     def _shake(self, key: str, session_timeout: float) -> None:

@@ -1,4 +1,4 @@
-"""A server and a tracker as processes of this machine: heddle rpc-server and heddle rpc-tracker."""
+"""A server, a tracker and a proxy as processes of this machine: heddle rpc-server, rpc-tracker and rpc-proxy."""
 from __future__ import annotations
 
 import contextlib
@@ -43,12 +43,16 @@ class _Process:
 
 
 class Server(_Process):
-    """heddle rpc-server on this machine: host, port, terminate(). The first free port of [port, port_end) is taken."""
+    """heddle rpc-server on this machine: host, port, terminate(). The first free port of [port, port_end) is taken. With
+    is_proxy, host and port are those of a proxy, which brings the clients."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 9091, port_end: int = 9199,
                  tracker_addr: tuple[str, int] | None = None, key: str = "", custom_addr: str | None = None,
-                 silent: bool = False):
+                 silent: bool = False, is_proxy: bool = False):
         words = []
+        if is_proxy:
+            words += ["--proxy", f"{host}:{port}"]
+            host, port, port_end = "127.0.0.1", 0, 0
         if tracker_addr is not None:
             words += ["--tracker", "{}:{}".format(*tracker_addr)]
         if key:
@@ -65,3 +69,16 @@ class Tracker(_Process):
     def __init__(self, host: str = "127.0.0.1", port: int = 9190, port_end: int = 9199, silent: bool = False):
         del silent
         super().__init__("rpc-tracker", host, port, port_end)
+
+
+class Proxy(_Process):
+    """heddle rpc-proxy on this machine: host, port, terminate(). The first free port of [port, port_end) is taken."""
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 9090, port_end: int = 9199,
+                 tracker_addr: tuple[str, int] | None = None, custom_addr: str | None = None):
+        words = []
+        if tracker_addr is not None:
+            words += ["--tracker", "{}:{}".format(*tracker_addr)]
+        if custom_addr is not None:
+            words += ["--address", custom_addr]
+        super().__init__("rpc-proxy", host, port, port_end, *words)
