@@ -1,7 +1,7 @@
 /* bench/bench_remote.c: runs on a remote device against a bare TLS connection that carries the same bytes.
  * bench_remote bare KEY_FILE: a TLS server that takes and gives as many bytes as it is told; prints its port.
  * bench_remote client KEY_FILE DEVICE_PORT BARE_PORT: on standard input "WHAT COUNT" with WHAT one of pingpong, one, node
- * (a one-node run here), stream, bulk (128 MiB out, 64 MiB in), answered with nanoseconds of one. */
+ * (a one-node run here), stream, bulk (128 MiB out, 64 MiB in), bulk_node (the same run here), answered with nanoseconds of one. */
 #include "bench/bench.h"
 #include "hand_chain.h"
 
@@ -74,7 +74,7 @@ static int serve(const char *key) {
 /* ---- the client */
 
 static transport bare;
-static heddle_executor *small, *large, *local;
+static heddle_executor *small, *large, *local, *local_large;
 
 static void exchange(uint64_t out, uint64_t in) {
   uint8_t head[WIRE_HEAD + 4096];
@@ -99,6 +99,7 @@ static double measure(const char *what, int count) {
     else if (strcmp(what, "one") == 0) run(small);
     else if (strcmp(what, "node") == 0) run(local);
     else if (strcmp(what, "bulk") == 0) run(large);
+    else if (strcmp(what, "bulk_node") == 0) run(local_large);
     else fail("no such measurement");
   }
   return (now_ns() - start) / count;
@@ -121,6 +122,7 @@ static int client(const char *key, const char *device_port, const char *bare_por
   small = hand_chain(ctx, 1, SMALL, remote);
   local = hand_chain(ctx, 1, SMALL, here);
   large = hand_chain(ctx, 1, LARGE, remote);
+  local_large = hand_chain(ctx, 1, LARGE, here);
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %d", what, &count) == 2) {
     printf("%.1f\n", measure(what, count));
     fflush(stdout);
@@ -128,6 +130,7 @@ static int client(const char *key, const char *device_port, const char *bare_por
   heddle_executor_release(small);
   heddle_executor_release(local);
   heddle_executor_release(large);
+  heddle_executor_release(local_large);
   heddle_context_release(ctx);
   transport_close(&bare);
   return 0;

@@ -92,11 +92,11 @@ def main():
                     trips.append(ours.ask("pingpong", count) + node)
                 report.ratio(f"one_node_run_{name}", runs, trips, 1.2, "ns")
                 if delay == 0:
-                    ours.ask("bulk", 1), ours.ask("stream", 1)
+                    ours.ask("bulk", 1), ours.ask("stream", 1), ours.ask("bulk_node", 1)
                     bulk, stream = [], []
                     for _ in range(min(args.rounds, 9)):
                         bulk.append(ours.ask("bulk", 2))
-                        stream.append(ours.ask("stream", 2))
+                        stream.append(ours.ask("stream", 2) + ours.ask("bulk_node", 2))
                     report.ratio("out_and_in", bulk, stream, 1 / 0.9, "ns")
                 ours.close()
         finally:
