@@ -288,6 +288,7 @@ static void destroy(remote_link *link) {
   pthread_mutex_destroy(&link->regions);
   pthread_mutex_destroy(&link->lock);
   host->free(host->ctx, link->about);
+  wire_finish(&link->buffer);
   free(link->blobs);
   host->free(host->ctx, link);
 }

@@ -154,7 +154,7 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   desc->import_alignment = 1;
   desc->event_domain = (uint64_t)(server - self->servers);
   desc->compute_units = d->compute_units;
-  desc->max_streams = d->max_streams < 2 ? 2 : d->max_streams;
+  desc->max_streams = 1; /* one connection: with one stream, a run of neighbouring steps is one message */
   return HEDDLE_OK;
 }
 

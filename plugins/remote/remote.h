@@ -164,6 +164,9 @@ struct remote_link {
   pthread_cond_t done;     /* a result, or work that has ended */
   pthread_t sender, receiver;
   bool has_sender, has_receiver, stop;
+  bool sending; /* a thread, the sender or a caller, sends: with buffer */
+  bool stalled; /* a write waits for a read of the same bytes */
+  wire_buffer buffer;
   atomic_bool lost;
   heddle_error fault;
   uint32_t refs;
@@ -211,6 +214,9 @@ struct timespec remote_deadline(uint64_t timeout_ns);
 /* ---- threads.c */
 void *remote_send_all(void *link);
 void *remote_receive_all(void *link);
+/* Sends what was submitted from the caller's thread, where that cannot take long: nothing else is under way, and it is
+ * short. With the lock, which is released meanwhile. false: the sender has to go on. */
+bool remote_send_now(remote_link *link);
 
 /* ---- device.c */
 heddle_status remote_find(heddle_pinstance *self, uint32_t index, remote_server **server, uint32_t *remote,

@@ -135,7 +135,7 @@ void remote_submit(heddle_pstream *stream) {
   pthread_mutex_lock(&stream->dev->link->lock);
   if (stream->submitted != stream->head) {
     stream->submitted = stream->head;
-    pthread_cond_signal(&stream->dev->link->work);
+    if (!remote_send_now(stream->dev->link)) pthread_cond_signal(&stream->dev->link->work);
   }
   pthread_mutex_unlock(&stream->dev->link->lock);
 }

@@ -25,7 +25,7 @@ static void advance(remote_link *link, heddle_pstream *stream, uint64_t position
   }
   dev->moving--;
   pthread_cond_broadcast(&link->done);
-  pthread_cond_signal(&link->work); /* what waits for a read may be sent */
+  if (link->stalled) pthread_cond_signal(&link->work);
 }
 
 /* ---------------------------------------------------------------- memory of the host: a write that follows a read of the same
@@ -64,12 +64,13 @@ static bool waits_for_read(const remote_link *link, const remote_cmd *cmd) {
 
 /* The next stream with work that may be sent: a wait stays until the record that it waits for was sent. */
 static heddle_pstream *pick(remote_link *link) {
+  link->stalled = false;
   for (heddle_pstream *s = link->streams; s != NULL; s = s->next) {
     if (s->sent == s->submitted || atomic_load(&s->dev->lost)) continue;
     const remote_cmd *cmd = &s->ring[s->sent % s->room];
     if (cmd->kind == CMD_WAIT && cmd->event->sent < cmd->record) continue;
-    if (waits_for_read(link, cmd)) continue;
-    return s;
+    if (!waits_for_read(link, cmd)) return s;
+    link->stalled = true;
   }
   return NULL;
 }
@@ -201,26 +202,63 @@ static bool send_alive(remote_link *link) {
   return good;
 }
 
+/* One of all that waits; NULL: nothing may be sent. */
+static bool send_one(remote_link *link, heddle_pstream *stream) {
+  link->sending = true;
+  const bool good = stream == NULL ? send_frame(link) : send_next(link, stream, &link->buffer);
+  link->sending = false;
+  return good;
+}
+
+static bool is_idle(const remote_link *link) {
+  if (link->sending || link->first != NULL || atomic_load(&link->lost)) return false;
+  for (const heddle_pstream *s = link->streams; s != NULL; s = s->next)
+    if (s->tail != s->sent) return false;
+  return true;
+}
+
+static uint64_t bytes_of(const heddle_pstream *stream) {
+  const remote_cmd *cmd = &stream->ring[stream->sent % stream->room];
+  return cmd->kind == CMD_WRITE ? cmd->bytes : cmd->kind == CMD_REPLAY ? cmd->graph->in_bytes : 0;
+}
+
+bool remote_send_now(remote_link *link) {
+  enum { MOST = 1 << 14, EACH = 128 };
+  uint64_t left = MOST;
+  heddle_pstream *stream;
+  if (!is_idle(link)) return false;
+  while (!atomic_load(&link->lost) && (stream = pick(link)) != NULL) {
+    if (bytes_of(stream) + EACH > left) return false;
+    left -= bytes_of(stream) + EACH;
+    if (send_one(link, stream)) continue;
+    pthread_mutex_unlock(&link->lock);
+    remote_link_lose(link, 0, "the connection to the server has ended");
+    pthread_mutex_lock(&link->lock);
+  }
+  return link->first == NULL;
+}
+
 void *remote_send_all(void *arg) {
   remote_link *link = arg;
-  wire_buffer b = {0};
   bool good = true;
   pthread_mutex_lock(&link->lock);
   while (good && !atomic_load(&link->lost)) {
     heddle_pstream *stream = NULL;
-    if (link->first != NULL) {
-      good = send_frame(link);
-    } else if ((stream = pick(link)) != NULL) {
-      good = send_next(link, stream, &b);
+    const bool is_free = !link->sending; /* else a caller sends, who wakes this thread if something is left */
+    if (is_free && (link->first != NULL || (stream = pick(link)) != NULL)) {
+      good = send_one(link, stream);
     } else {
-      if (link->stop) break;
+      if (is_free && link->stop) break;
       const struct timespec until = remote_deadline(link->alive_ms * 1000000);
-      if (pthread_cond_timedwait(&link->work, &link->lock, &until) != 0) good = send_alive(link);
+      if (pthread_cond_timedwait(&link->work, &link->lock, &until) != 0 && !link->sending) {
+        link->sending = true;
+        good = send_alive(link);
+        link->sending = false;
+      }
     }
     remote_drop_closed(link);
   }
   pthread_mutex_unlock(&link->lock);
-  wire_finish(&b);
   if (!good) remote_link_lose(link, 0, "the connection to the server has ended");
   return NULL;
 }
