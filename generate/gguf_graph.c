@@ -96,7 +96,8 @@ static void read_model(heddle__gguf_build *b, model *m, uint32_t max_length) {
   m->length = max_length > 0 ? max_length : m->context < MOST_LENGTH ? m->context : MOST_LENGTH;
   if (m->length > m->context) m->length = m->context;
   if (b->status != HEDDLE_OK) return;
-  if (m->heads % m->kv_heads != 0 || m->head % 2 != 0 || m->rotary % 2 != 0 || m->theta <= 0)
+  if (m->heads % m->kv_heads != 0 || m->head < 2 || m->rotary < 2 || m->head % 2 != 0 || m->rotary % 2 != 0 ||
+      m->theta <= 0)
     refuse(b, "its numbers of heads, or their size, do not go together");
   double factor = real(b, m, "rope.scaling.factor", 1);
   if (factor != 1 && factor != 0) refuse(b, "rope.scaling is not supported");

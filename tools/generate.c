@@ -277,12 +277,11 @@ static int run(const options *o) {
   return o->prompt != NULL ? generate_text(o) : generate_tokens(o);
 }
 
-const command generate_command = {"generate",
-                                  "makes tokens with a language model",
-                                  "MODEL is a folder with genai_config.json (onnxruntime-genai) or config.json "
-                                  "(Optimum) and the ONNX model, or that\n"
-                                  "model. Prints each token, or the text, as it comes, then the time to the first one "
-                                  "and how many a second follow.\n",
-                                  known,
-                                  SUBJECT_MODEL,
+static const char description[] =
+    "MODEL is a folder with genai_config.json (onnxruntime-genai) or config.json (Optimum) and the ONNX model, that\n"
+    "model, or a .gguf file. Prints each token, or the text, as it comes, then the time to the first one and how many "
+    "a\n"
+    "second follow.\n";
+
+const command generate_command = {"generate", "makes tokens with a language model", description, known, SUBJECT_MODEL,
                                   run};
