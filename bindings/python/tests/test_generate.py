@@ -19,7 +19,7 @@ from generating import FAMILIES, PROMPT, Loop, folder, greedy, same_tokens
 
 STEPS = 50
 SCALE = float(os.environ.get("HEDDLE_TEST_SCALE", "1"))
-DEVICES = ["sim:0", "cpu,sim:0"] + (["opencl:0", "cpu,opencl:0", "vulkan:0", "cpu,vulkan:0"] if SCALE > 1 else [])
+DEVICES = ["sim:0", "cpu,sim:0", "cpu,opencl:0"] + (["opencl:0", "vulkan:0", "cpu,vulkan:0"] if SCALE > 1 else [])
 
 
 def load(family="llama", form="builder", kind="float32", devices="cpu", **more):
