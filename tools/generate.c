@@ -196,8 +196,9 @@ static int report(const output *out, size_t prompt, const heddle_generated *done
                          : 0;
   const double sample_us = stats->sampled > 0 ? (double)stats->sample_ns * 1e-3 / (double)stats->sampled : 0;
   if (!out->json) {
-    print("%s%" PRIu64 " tokens after a prompt of %zu (%s); the first after %.1f ms, then %.1f a second\n",
-          out->n > 0 ? "\n" : "", done->tokens, prompt, end_of(done), first_ms, rate_of(done));
+    if (out->n > 0) print("\n");
+    print("%" PRIu64 " tokens after a prompt of %zu (%s); the first after %.1f ms, then %.1f a second\n", done->tokens,
+          prompt, end_of(done), first_ms, rate_of(done));
     return DONE;
   }
   json_t *tokens = json_array();
