@@ -42,10 +42,10 @@ static void find_package(void) {
 
 int python_exec(const char *command, const char *option, const char *code, const python_words *l) {
   const char *given = getenv("HEDDLE_PYTHON"), *all[PYTHON_WORDS + 4];
+  if (l->n + 3 >= PYTHON_WORDS) return fail_text(command, "too many words");
   char *python = strdup(given != NULL && given[0] != '\0' ? given : "python3");
   if (python == NULL) return fail_text(command, "out of memory");
   unsetenv("HEDDLE_PYTHON"); /* is no setting of the package's */
-  if (l->n + 3 >= PYTHON_WORDS) return fail_text(command, "too many words");
   all[0] = python;
   all[1] = "-c";
   all[2] = code;
