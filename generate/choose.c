@@ -7,10 +7,11 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "generate/generator.h"
+#include "generate/passes.h"
 #include "plugins/common/float16.h"
 #include "plugins/common/philox.h"
 
-enum { LANES = 16, BLOCK = 1024 };
+enum { BLOCK = 1024 };
 
 heddle_status heddle__sampling_take(const heddle_sampling *given, uint32_t vocabulary, heddle_sampling *out,
                                     heddle_error *err) {
@@ -93,24 +94,12 @@ static bool apply(heddle__sampler *m, float *row, const int64_t *history, size_t
 
 /* ---- the choice */
 
-/* NaN counts as -INFINITY. */
-static float greatest(const float *x, size_t n) {
-  float best[LANES];
-  for (int k = 0; k < LANES; k++) best[k] = -INFINITY;
-  size_t i = 0;
-  for (; i + LANES <= n; i += LANES)
-    for (int k = 0; k < LANES; k++) best[k] = x[i + (size_t)k] > best[k] ? x[i + (size_t)k] : best[k];
-  for (; i < n; i++) best[0] = x[i] > best[0] ? x[i] : best[0];
-  for (int k = 1; k < LANES; k++) best[0] = best[k] > best[0] ? best[k] : best[0];
-  return best[0];
-}
-
 /* The first of the greatest: each block is read once, and one of them again. */
 static float argmax(const float *x, size_t n, uint32_t *which) {
   float best = -INFINITY;
   size_t block = 0;
   for (size_t i = 0; i < n; i += BLOCK) {
-    const float y = greatest(x + i, n - i < BLOCK ? n - i : BLOCK);
+    const float y = heddle__pass_greatest(x + i, n - i < BLOCK ? n - i : BLOCK);
     if (y > best) {
       best = y;
       block = i;

@@ -211,7 +211,7 @@ static heddle_status read_generation(const char *folder, heddle__generate_config
   return s;
 }
 
-static void names_by_default(heddle__generate_config *c) {
+void heddle__generate_config_names(heddle__generate_config *c) {
   c->bos = -1;
   strcpy(c->ids, "input_ids");
   strcpy(c->mask, "attention_mask");
@@ -225,7 +225,7 @@ static void names_by_default(heddle__generate_config *c) {
 
 static heddle_status read_folder(const char *folder, heddle__generate_config *c, heddle_error *err) {
   document d;
-  names_by_default(c);
+  heddle__generate_config_names(c);
   c->path = heddle__format("%s/genai_config.json", folder);
   const bool is_genai = is_file(c->path);
   if (!is_genai) {

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "generate/generator.h"
+#include "generate/gguf.h"
 
 heddle_generator *heddle_generator_retain(heddle_generator *g) {
   atomic_fetch_add_explicit(&g->references, 1, memory_order_relaxed);
@@ -27,8 +28,9 @@ void heddle_generator_release(heddle_generator *g) {
   heddle__free(g);
 }
 
+/* graph NULL: the file that the configuration names. */
 static heddle_status load(heddle_generator *g, heddle_context *ctx, const heddle_model_options *given,
-                          heddle_error *err) {
+                          const heddle_graph *graph, const heddle_params *params, heddle_error *err) {
   heddle_model_options o = {.struct_size = sizeof o};
   char *rules;
   if (given != NULL) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
@@ -38,9 +40,28 @@ static heddle_status load(heddle_generator *g, heddle_context *ctx, const heddle
   heddle_status s = heddle__generate_state_rules(&g->config, &rules, err);
   if (s != HEDDLE_OK) return s;
   o.state = rules;
-  s = heddle_model_load(ctx, g->config.model_path, NULL, &o, &g->model, err);
+  if (graph != NULL) o.trust = o.key = NULL; /* they are done with */
+  if (graph != NULL) s = heddle_model_create(ctx, graph, params, &o, &g->model, err);
+  else s = heddle_model_load(ctx, g->config.model_path, NULL, &o, &g->model, err);
   heddle__free(rules);
   return s != HEDDLE_OK ? s : heddle_executor_create(g->model, &g->ex, err);
+}
+
+static heddle_status load_gguf(heddle_generator *g, heddle_context *ctx, const char *path,
+                               const heddle_model_options *given, heddle_error *err) {
+  heddle_model_options o = {.struct_size = sizeof o};
+  if (given != NULL) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+  heddle_graph *graph = NULL;
+  heddle_params *params = NULL;
+  heddle__generate_config_names(&g->config);
+  g->config.path = heddle__strdup(path);
+  g->config.model_path = heddle__strdup(path);
+  if (g->config.path == NULL || g->config.model_path == NULL) return heddle__no_memory(err, "a path");
+  heddle_status s = heddle__gguf_model(ctx, path, &o, g->max_length, &g->config, &graph, &params, err);
+  if (s == HEDDLE_OK) s = load(g, ctx, given, graph, params, err);
+  heddle_graph_release(graph);
+  heddle_params_release(params);
+  return s;
 }
 
 heddle_status heddle_generator_open(heddle_context *ctx, const char *path, const heddle_generator_options *options,
@@ -57,8 +78,12 @@ heddle_status heddle_generator_open(heddle_context *ctx, const char *path, const
   atomic_init(&g->references, 1);
   g->max_length = o.max_length;
   g->chunk = o.chunk;
-  s = heddle__generate_config_read(path, &g->config, err);
-  if (s == HEDDLE_OK) s = load(g, ctx, o.model, err);
+  if (heddle__gguf_is(path)) {
+    s = load_gguf(g, ctx, path, o.model, err);
+  } else {
+    s = heddle__generate_config_read(path, &g->config, err);
+    if (s == HEDDLE_OK) s = load(g, ctx, o.model, NULL, NULL, err);
+  }
   if (s == HEDDLE_OK) s = heddle__generate_ports(g, err);
   if (s == HEDDLE_OK) *out = g;
   else heddle_generator_release(g);

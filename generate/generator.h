@@ -23,10 +23,12 @@ typedef struct heddle__generate_config {
   int64_t bos;
   int64_t stops[HEDDLE__GENERATE_STOPS];
   uint32_t n_stops;
-  bool shares; /* caches have room for later tokens, and a run writes into that room */
+  bool by_positions; /* the graph has no mask: a row is seen where its number is no greater than a query's position */
+  bool shares;       /* caches have room for later tokens, and a run writes into that room */
 } heddle__generate_config;
 
 heddle_status heddle__generate_config_read(const char *path, heddle__generate_config *out, heddle_error *err);
+void heddle__generate_config_names(heddle__generate_config *c); /* those of Optimum */
 void heddle__generate_config_free(heddle__generate_config *c);
 
 /* An input whose memory a run reads. bound: the shape the executor knows. */

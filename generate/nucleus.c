@@ -6,40 +6,9 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "generate/generator.h"
+#include "generate/passes.h"
 
-enum { BLOCK = 1024, LANES = 16, BIN_SHIFT = 19, BINS = (127 << 23 >> BIN_SHIFT) + 1 };
-
-/* e^x for x from -87 to 0, to seven digits; without branches, so that loops of it become vectors. */
-static inline float exp_below(float x) {
-  const float t = (x < -87.0F ? -87.0F : x) * 1.44269504F, whole = (t + 12582912.0F) - 12582912.0F, f = t - whole;
-  const float p =
-      1.0F +
-      f * (0.693147181F + f * (0.240226507F + f * (0.0555041087F +
-                                                   f * (0.00961812911F + f * (0.00133335581F + f * 0.000154035304F)))));
-  const int32_t bits = ((int32_t)whole + 127) << 23;
-  float power;
-  memcpy(&power, &bits, sizeof power);
-  return p * power;
-}
-
-/* Weights of n tokens against the best one's, which is 1; those below least are 0. */
-static void weigh(const float *x, size_t n, float best, float rate, float least, float *out) {
-  for (size_t i = 0; i < n; i++) {
-    const float y = exp_below((x[i] - best) * rate);
-    out[i] = x[i] > -INFINITY && y >= least ? y : 0;
-  }
-}
-
-static double sum_of(const float *x, size_t n) {
-  float parts[LANES] = {0};
-  double sum = 0;
-  size_t i = 0;
-  for (; i + LANES <= n; i += LANES)
-    for (int k = 0; k < LANES; k++) parts[k] += x[i + (size_t)k];
-  for (; i < n; i++) parts[0] += x[i];
-  for (int k = 0; k < LANES; k++) sum += (double)parts[k];
-  return sum;
-}
+enum { BLOCK = 1024, STEP = 64, NEAR = 1 << 13 };
 
 /* ---- a heap of tokens whose root is the last of them in the order: greater values first, then lower numbers */
 
@@ -79,11 +48,15 @@ static size_t top(const float *x, size_t n, size_t k, uint32_t *out) {
   make_heap(x, out, count);
   if (count == k) {
     float least = x[out[0]];
-    for (; i < n; i++) {
-      if (!(x[i] > least)) continue;
-      out[0] = (uint32_t)i;
-      sink(x, out, count, 0);
-      least = x[out[0]];
+    while (i < n) { /* few steps have one of them */
+      const size_t end = n - i < STEP ? n : i + STEP;
+      if (!(heddle__pass_greatest(x + i, end - i) > least)) i = end;
+      for (; i < end; i++) {
+        if (!(x[i] > least)) continue;
+        out[0] = (uint32_t)i;
+        sink(x, out, count, 0);
+        least = x[out[0]];
+      }
     }
   }
   sort_heap(x, out, count);
@@ -107,10 +80,9 @@ static int64_t draw_ordered(heddle__sampler *m, const float *x, size_t n, const 
   double total = 0, kept = 0, wanted, below = 0;
   size_t count = 0;
   float *w = m->weights;
-  for (size_t i = 0; i < n; i++) {
-    w[i] = exp_below((x[m->chosen[i]] - best) * rate_of(s));
-    total += (double)w[i];
-  }
+  for (size_t i = 0; i < n; i++) w[i] = x[m->chosen[i]];
+  heddle__pass_weigh(w, n, best, rate_of(s), 0, w);
+  for (size_t i = 0; i < n; i++) total += (double)w[i];
   wanted = cuts(s->top_p) ? s->top_p * total : total;
   while (count < n && (count == 0 || kept < wanted) && (count == 0 || (double)w[count] >= s->min_p))
     kept += (double)w[count++];
@@ -121,20 +93,18 @@ static int64_t draw_ordered(heddle__sampler *m, const float *x, size_t n, const 
   return m->chosen[count - 1];
 }
 
-/* Of all that have a weight, in the order of their numbers. */
-static int64_t draw_all(const float *w, size_t n, double total, double u) {
+/* Of all weights of least and more, in the order of their numbers; total: their sum. */
+static int64_t draw_all(const float *w, size_t n, float least, double total, double u) {
   double below = 0;
   size_t at = 0, last = 0;
-  for (; at < n; at += BLOCK) {
-    const double sum = sum_of(w + at, n - at < BLOCK ? n - at : BLOCK);
+  for (size_t i = 0; i < n; i += BLOCK) { /* the block where the sum passes, or by rounding the last with a weight */
+    const double sum = heddle__pass_sum(w + i, n - i < BLOCK ? n - i : BLOCK, least);
+    if (sum > 0) at = i;
     if (below + sum > u * total) break;
     below += sum;
   }
-  if (at >= n) at = (n - 1) / BLOCK * BLOCK; /* by rounding */
-  while (at > 0 && at < n && w[at] == 0 && sum_of(w + at, n - at < BLOCK ? n - at : BLOCK) == 0) at -= BLOCK;
-  last = at;
   for (size_t i = at; i < n && i < at + BLOCK; i++) {
-    if (!(w[i] > 0)) continue;
+    if (!(w[i] > 0 && w[i] >= least)) continue;
     last = i;
     below += (double)w[i];
     if (below > u * total) break;
@@ -142,30 +112,45 @@ static int64_t draw_all(const float *w, size_t n, double total, double u) {
   return (int64_t)last;
 }
 
-static inline uint32_t bin_of(float weight) {
+static uint32_t bits_of(float x) {
   uint32_t bits;
-  memcpy(&bits, &weight, sizeof bits);
-  return bits >> BIN_SHIFT;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
 }
 
-/* Clears weights that are not among the fewest that sum to share; gives the sum of those that stay. The bins are of equal
- * ratio; the tokens of one of them are put into order. */
-static double keep_nucleus(heddle__sampler *m, double share) {
-  double mass[BINS] = {0}, above = 0;
+static float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* The fewest weights that sum to share are those of *least and more, once some are cleared; gives their sum. Weights are
+ * ordered as their bits are: *least is found by halves, and what lies between the last two bounds is put into order. */
+static double keep_nucleus(heddle__sampler *m, double total, double top_p, float *least) {
+  const double share = top_p * total;
+  const float spare = (float)((1 - top_p) * total / m->vocabulary); /* all that are less sum to less than the rest */
+  const bool is_far = spare < 1 && heddle__pass_sum(m->weights, m->vocabulary, spare) >= share;
+  uint32_t low = is_far && spare > 0 ? bits_of(spare) : 1, high = UINT32_C(0x3f800001); /* of more than 1 */
+  double above = 0; /* the sum from high on, which is less than share */
   float *w = m->weights;
-  for (uint32_t i = 0; i < m->vocabulary; i++) mass[bin_of(w[i])] += (double)w[i];
-  uint32_t bin = BINS - 1;
-  while (bin > 0 && above + mass[bin] < share) above += mass[bin--];
   size_t n = 0, kept = 0;
-  for (uint32_t i = 0; i < m->vocabulary; i++) {
-    const uint32_t b = bin_of(w[i]);
-    if (b == bin && w[i] > 0) m->chosen[n++] = i;
-    else if (b < bin) w[i] = 0;
+  while (high - low > NEAR) {
+    const uint32_t middle = low + (high - low) / 2;
+    const double sum = heddle__pass_sum(w, m->vocabulary, float_of(middle));
+    if (sum < share) {
+      high = middle;
+      above = sum;
+    } else {
+      low = middle;
+    }
   }
+  for (uint32_t i = 0; i < m->vocabulary; i++)
+    if (bits_of(w[i]) - low < high - low) m->chosen[n++] = i;
   make_heap(w, m->chosen, n);
   sort_heap(w, m->chosen, n);
-  for (; kept < n && above < share; kept++) above += (double)w[m->chosen[kept]];
+  for (; kept < n && (above < share || above == 0); kept++) above += (double)w[m->chosen[kept]];
   for (; kept < n; kept++) w[m->chosen[kept]] = 0;
+  *least = float_of(low);
   return above;
 }
 
@@ -184,16 +169,15 @@ heddle_status heddle__sampler_draw(heddle__sampler *m, const float *logits, cons
   double total = 0;
   for (size_t i = 0; i < n; i += BLOCK) {
     const size_t some = n - i < BLOCK ? n - i : BLOCK;
-    weigh(logits + i, some, best, rate, is_cut ? 0 : (float)s->min_p, m->weights + i);
-    total += sum_of(m->weights + i, some);
+    heddle__pass_weigh(logits + i, some, best, rate, is_cut ? 0 : (float)s->min_p, m->weights + i);
+    total += heddle__pass_sum(m->weights + i, some, 0);
   }
-  if (is_cut) {
-    total = keep_nucleus(m, s->top_p * total);
-    if (s->min_p > 0) {
-      for (size_t i = 0; i < n; i++) m->weights[i] = (double)m->weights[i] >= s->min_p ? m->weights[i] : 0;
-      total = sum_of(m->weights, n);
-    }
+  float least = 0;
+  if (is_cut) total = keep_nucleus(m, total, s->top_p, &least);
+  if (is_cut && s->min_p > (double)least) {
+    least = (float)s->min_p;
+    total = heddle__pass_sum(m->weights, n, least);
   }
-  *token = draw_all(m->weights, n, total, u);
+  *token = draw_all(m->weights, n, least, total, u);
   return HEDDLE_OK;
 }

@@ -70,7 +70,7 @@ static heddle_status take_inputs(heddle_generator *g, heddle_error *err) {
   }
   if (g->ids.index < 0)
     return heddle__fail(err, HEDDLE_EINVAL, "%s: the graph has no input '%s'", c->model_path, c->ids);
-  if (c->shares && g->mask.index < 0)
+  if (c->by_positions ? g->positions.index < 0 : c->shares && g->mask.index < 0)
     return heddle__fail(err, HEDDLE_EINVAL, "%s: caches are shared, and the graph has no input '%s' with their lengths",
                         c->model_path, c->mask);
   return HEDDLE_OK;
@@ -174,7 +174,7 @@ static heddle_status take_logits(heddle_generator *g, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   g->logits = i;
   g->vocabulary = g->sampler.vocabulary = (uint32_t)words;
-  g->takes_padding = c->shares && has_shape && info.ndim == 3 && info.shape[1] != 1;
+  g->takes_padding = c->by_positions || (c->shares && has_shape && info.ndim == 3 && info.shape[1] != 1);
   for (uint32_t k = 0; k < c->n_stops; k++)
     if (c->stops[k] >= words)
       return heddle__fail(err, HEDDLE_EINVAL, "%s: eos_token_id %lld is not in the vocabulary of '%s', which has %lld",

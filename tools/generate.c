@@ -196,8 +196,9 @@ static int report(const output *out, size_t prompt, const heddle_generated *done
                          : 0;
   const double sample_us = stats->sampled > 0 ? (double)stats->sample_ns * 1e-3 / (double)stats->sampled : 0;
   if (!out->json) {
-    print("%s%" PRIu64 " tokens after a prompt of %zu (%s); the first after %.1f ms, then %.1f a second\n",
-          out->n > 0 ? "\n" : "", done->tokens, prompt, end_of(done), first_ms, rate_of(done));
+    if (out->n > 0) print("\n");
+    print("%" PRIu64 " tokens after a prompt of %zu (%s); the first after %.1f ms, then %.1f a second\n", done->tokens,
+          prompt, end_of(done), first_ms, rate_of(done));
     return DONE;
   }
   json_t *tokens = json_array();
@@ -277,12 +278,11 @@ static int run(const options *o) {
   return o->prompt != NULL ? generate_text(o) : generate_tokens(o);
 }
 
-const command generate_command = {"generate",
-                                  "makes tokens with a language model",
-                                  "MODEL is a folder with genai_config.json (onnxruntime-genai) or config.json "
-                                  "(Optimum) and the ONNX model, or that\n"
-                                  "model. Prints each token, or the text, as it comes, then the time to the first one "
-                                  "and how many a second follow.\n",
-                                  known,
-                                  SUBJECT_MODEL,
+static const char description[] =
+    "MODEL is a folder with genai_config.json (onnxruntime-genai) or config.json (Optimum) and the ONNX model, that\n"
+    "model, or a .gguf file. Prints each token, or the text, as it comes, then the time to the first one and how many "
+    "a\n"
+    "second follow.\n";
+
+const command generate_command = {"generate", "makes tokens with a language model", description, known, SUBJECT_MODEL,
                                   run};

@@ -41,9 +41,11 @@ static void find_package(void) {
 }
 
 int python_exec(const char *command, const char *option, const char *code, const python_words *l) {
-  const char *python = getenv("HEDDLE_PYTHON"), *all[PYTHON_WORDS + 4];
-  if (python == NULL || python[0] == '\0') python = "python3";
+  const char *given = getenv("HEDDLE_PYTHON"), *all[PYTHON_WORDS + 4];
   if (l->n + 3 >= PYTHON_WORDS) return fail_text(command, "too many words");
+  char *python = strdup(given != NULL && given[0] != '\0' ? given : "python3");
+  if (python == NULL) return fail_text(command, "out of memory");
+  unsetenv("HEDDLE_PYTHON"); /* is no setting of the package's */
   all[0] = python;
   all[1] = "-c";
   all[2] = code;
@@ -52,5 +54,8 @@ int python_exec(const char *command, const char *option, const char *code, const
   find_package();
   fflush(stdout);
   execvp(python, (char *const *)(uintptr_t)all);
-  return fail_text(command, "%s needs Python: %s: %s (HEDDLE_PYTHON names another)", option, python, strerror(errno));
+  const int error = errno;
+  fail_text(command, "%s needs Python: %s: %s (HEDDLE_PYTHON names another)", option, python, strerror(error));
+  free(python);
+  return FAILED;
 }

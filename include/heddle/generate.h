@@ -25,7 +25,7 @@ typedef struct heddle_generator_options {
 } heddle_generator_options;
 
 /* Opens a folder with genai_config.json (onnxruntime-genai) or config.json (Optimum) and the ONNX model that it names, or
- * the model itself, beside which they lie. *out has one reference. HEDDLE_EIO, HEDDLE_EFORMAT: a configuration cannot be
+ * the model itself, beside which they lie; or a GGUF file of llama.cpp (docs/gguf.md). *out has one reference. HEDDLE_EIO, HEDDLE_EFORMAT: a configuration cannot be
  * read. HEDDLE_EINVAL: configuration and graph contradict each other; the message names the tensor. HEDDLE_EUNSUPPORTED: the
  * graph has an input that is not known, or this build has no generators. Errors of heddle_model_load and
  * heddle_executor_create. Any thread; blocks in drivers. */

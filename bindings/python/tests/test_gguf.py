@@ -1,0 +1,188 @@
+"""GGUF files: tokens of each family against ONNX Runtime on the same weights, each type of tensors against numpy, and files that
+are cut, changed or hostile."""
+import dataclasses
+import struct
+
+import heddle
+import numpy as np
+import pytest
+from generating import PROMPT, greedy, same_tokens
+from lm import gguf
+from lm import model as lm
+from lm.shapes import shape
+from lm.weights import Weights
+
+
+def take(path, n=30, **more):
+    return list(heddle.Generator(path, devices="cpu", precision="strict", **more).generate(PROMPT, max_tokens=n, past_stops=True))
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+def test_families(tmp_path, family):
+    path = gguf.write(tmp_path / "m.gguf", Weights(shape(family, "tiny"), 0, "float32"))
+    same_tokens(take(path), *greedy(family, steps=30))
+    g = heddle.Generator(path, devices="cpu", chunk=5, max_length=100)
+    assert g.info["type"] == family and g.info["layers"] == 2 and g.info["stop_tokens"] == (2,) and g.info["max_length"] == 100
+    same_tokens(list(g.generate(PROMPT, max_tokens=30, past_stops=True)), *greedy(family, steps=30))
+    fork = g.fork()
+    assert fork.next() == g.next()
+
+
+@pytest.mark.parametrize("family", ["gemma2", "gemma3"])
+def test_gemma(tmp_path, family, monkeypatch):
+    """Of the scale and the windows that the family has in GGUF."""
+    s = dataclasses.replace(shape(family, "tiny"), attention_scale=0.0, window_every=2 if family == "gemma2" else 6)
+    monkeypatch.setattr(lm, "shape", lambda *_: s)
+    lm.make(tmp_path / "onnx", family, form="plain")
+    path = gguf.write(tmp_path / "m.gguf", Weights(s, 0, "float32"))
+    onnx, mine = (heddle.Generator(p, devices="cpu", precision="strict") for p in (tmp_path / "onnx", path))
+    for g in (onnx, mine):
+        g.append(PROMPT * 2)
+    np.testing.assert_allclose(mine.logits(), onnx.logits(), atol=2e-5)
+    assert [mine.next() for _ in range(20)] == [onnx.next() for _ in range(20)]
+
+
+def decoded(raw, kind):
+    """Of bytes of a kind, by the definitions in docs/gguf.md."""
+    b = np.frombuffer(raw, np.uint8)
+    if kind == gguf.F16:
+        return b.view(np.float16).astype(np.float32)
+    if kind == gguf.BF16:
+        return (b.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if kind in (gguf.Q4_0, gguf.Q8_0):
+        b = b.reshape(-1, 18 if kind == gguf.Q4_0 else 34)
+        d = np.ascontiguousarray(b[:, :2]).view(np.float16).astype(np.float32)
+        q = b[:, 2:]
+        q = np.concatenate([q & 15, q >> 4], 1).astype(np.int32) - 8 if kind == gguf.Q4_0 else q.view(np.int8).astype(np.int32)
+        return (d * q.astype(np.float32)).reshape(-1)
+    out = []
+    for block in b.reshape(-1, 144 if kind == gguf.Q4_K else 210):
+        if kind == gguf.Q4_K:
+            d, least = (np.float32(x) for x in block[:4].view(np.float16))
+            six = block[4:16].astype(int)
+            for j in range(8):
+                sc = six[j] & 63 if j < 4 else (six[j + 4] & 15) | (six[j - 4] >> 6) << 4
+                mn = six[j + 4] & 63 if j < 4 else six[j + 4] >> 4 | (six[j] >> 6) << 4
+                q = block[16 + 32 * (j // 2):48 + 32 * (j // 2)]
+                q = q & 15 if j % 2 == 0 else q >> 4
+                out.append(d * np.float32(sc) * q.astype(np.float32) - least * np.float32(mn))
+        else:
+            low, high, scales = block[:128], block[128:192], block[192:208].view(np.int8)
+            d = np.float32(block[208:210].view(np.float16)[0])
+            for n in range(2):
+                for j in range(4):
+                    part = low[64 * n + 32 * (j % 2):64 * n + 32 * (j % 2) + 32]
+                    part = (part & 15 if j < 2 else part >> 4).astype(int)
+                    q = (part | (high[32 * n:32 * n + 32].astype(int) >> 2 * j & 3) << 4) - 32
+                    sc = np.repeat(scales[8 * n + 2 * j:8 * n + 2 * j + 2].astype(np.float32), 16)
+                    out.append(d * sc * q.astype(np.float32))
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize("kind", [gguf.F16, gguf.BF16, gguf.Q4_0, gguf.Q8_0, gguf.Q4_K, gguf.Q6_K])
+def test_types(tmp_path, kind):
+    """The same logits as of a file with the numbers that numpy makes of the bytes."""
+    s = dataclasses.replace(shape("llama", "tiny"), width=256, inner=256, heads=8, kv_heads=8, head=32, words=64, layers=1)
+    values, arrays = gguf.contents(Weights(s, 3, "float32"))
+    rng, packed, plain = np.random.default_rng(5), {}, {}
+    for name, array in arrays.items():
+        own = kind if array.ndim == 2 else gguf.F32
+        if own in (gguf.Q4_K, gguf.Q6_K):
+            size = 144 if kind == gguf.Q4_K else 210
+            blocks = rng.integers(0, 256, (array.size // 256, size), np.uint8)
+            at = 0 if kind == gguf.Q4_K else 208
+            blocks[:, at:at + 2] = np.full((len(blocks), 1), 2e-4, np.float16).view(np.uint8)
+            if kind == gguf.Q4_K:
+                blocks[:, 2:4] = np.full((len(blocks), 1), 1e-3, np.float16).view(np.uint8)
+            raw = blocks.tobytes()
+        else:
+            raw = gguf.encode(array, own)
+        packed[name] = (raw, array.shape, own)
+        numbers = decoded(raw, own) if own != gguf.F32 else array
+        plain[name] = (np.asarray(numbers, np.float32).tobytes(), array.shape, gguf.F32)
+    logits = []
+    for i, tensors in enumerate((packed, plain)):
+        path = tmp_path / f"{i}.gguf"
+        path.write_bytes(gguf.file_bytes(values, tensors))
+        g = heddle.Generator(path, devices="cpu", precision="strict")
+        g.append([3, 1, 4, 1, 5])
+        logits.append(g.logits())
+    assert np.isfinite(logits[0]).all() and logits[0].std() > 0.01
+    np.testing.assert_allclose(*logits, rtol=1e-6, atol=1e-6)
+
+
+# ---- files that are not whole
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gguf")
+    s = dataclasses.replace(shape("qwen2", "tiny"), layers=1, words=32)
+    return gguf.contents(Weights(s, 0, "float32")), gguf.write(folder / "m.gguf", Weights(s, 0, "float32")).read_bytes()
+
+
+def refused(tmp_path, data, match, error=(heddle.errors.FormatError, heddle.errors.UnsupportedError)):
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(data)
+    with pytest.raises(error, match=match):
+        heddle.Generator(path, devices="cpu")
+
+
+def rewritten(contents, values=None, drop=(), **arrays):
+    have, tensors = dict(contents[0]), dict(contents[1])
+    have.update(values or {})
+    for name in drop:
+        have.pop(name, None)
+        tensors.pop(name, None)
+    tensors.update(arrays.get("arrays", {}))
+    return gguf.file_bytes(have, {n: (gguf.encode(a, gguf.F32), a.shape, gguf.F32) for n, a in tensors.items()})
+
+
+def test_contradictions(tmp_path, good):
+    contents, _ = good
+    for name in list(contents[1]):
+        if ".bias" not in name and "_norm" not in name or name.endswith("attn_norm.weight"):
+            refused(tmp_path, rewritten(contents, drop=[name]), name.replace(".", r"\."))
+    wrong = np.zeros((3, 5), np.float32)
+    refused(tmp_path, rewritten(contents, arrays={"blk.0.ffn_up.weight": wrong}), "'blk.0.ffn_up.weight' has 15 elements")
+    for key, value, words in (("qwen2.block_count", 2, "blk.1."), ("qwen2.attention.head_count", 3, "heads|attn_q"),
+                              ("qwen2.block_count", 0, "block_count"), ("qwen2.embedding_length", 2**30, "embedding_length"),
+                              ("qwen2.attention.key_length", 15, "heads"), ("general.architecture", "bert", "bert"),
+                              ("qwen2.embedding_length", "many", "embedding_length"), ("qwen2.rope.freq_base", -1.0, "freq_base"),
+                              ("qwen2.expert_count", 4, "experts"), ("general.alignment", 7, "alignment"),
+                              ("qwen2.rope.scaling.factor", 4.0, "scaling")):
+        refused(tmp_path, rewritten(contents, {key: value}), words)
+    refused(tmp_path, rewritten(contents, drop=["qwen2.context_length"]), "context_length")
+
+
+def test_cut(tmp_path, good):
+    """Each shorter file is refused, in the head and in each tensor."""
+    _, data = good
+    for n in [*range(0, 200), *range(200, 6000, 97), *range(6000, len(data), len(data) // 40), len(data) - 1]:
+        refused(tmp_path, data[:n], "bad.gguf")
+
+
+def test_changed(tmp_path, good):
+    """Bytes of the head that are changed: an error, or a model that runs."""
+    _, data = good
+    rng = np.random.default_rng(1)
+    path = tmp_path / "bad.gguf"
+    for _ in range(150):
+        bad = bytearray(data)
+        for _ in range(int(rng.integers(1, 4))):
+            at = int(rng.integers(0, 3000))
+            bad[at:at + 8] = rng.choice([bytes(8), b"\xff" * 8, struct.pack("<Q", 2**63), rng.bytes(8)])
+        path.write_bytes(bad)
+        try:
+            heddle.Generator(path, devices="cpu").append([1])
+        except heddle.errors.Error as error:
+            assert str(error)
+
+
+def test_trust(tmp_path, good):
+    """A file that must be signed and is not."""
+    (tmp_path / "trust").write_text("")
+    path = tmp_path / "m.gguf"
+    path.write_bytes(good[1])
+    with pytest.raises(heddle.errors.Error):
+        heddle.Generator(path, devices="cpu", trust=tmp_path / "trust")

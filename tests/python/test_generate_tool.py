@@ -1,0 +1,56 @@
+"""heddle generate: tokens as they come, JSON, stop tokens, and what it says of wrong words and models."""
+import json
+import pathlib
+import sys
+
+import numpy as np
+import onnx_files as files  # noqa: F401: skips where ONNX is not read
+import pytest
+from tool_case import good, failing
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
+from lm import model as lm  # noqa: E402
+
+PROMPT = [5, 9, 11]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model")
+    lm.make(path, "llama", form="builder")
+    np.save(path / "prompt.npy", np.array(PROMPT, np.int64))
+    np.save(path / "short.npy", np.array([PROMPT], np.int32))
+    np.save(path / "bad.npy", np.array(PROMPT, np.float32))
+    np.save(path / "far.npy", np.array([1, 160], np.int64))
+    return path
+
+
+def tokens(folder, *words, prompt="prompt.npy"):
+    return json.loads(good("generate", folder, "--tokens", folder / prompt, "--device", "cpu", "--past-stops", "--json", *words))
+
+
+def test_tokens(folder):
+    whole = tokens(folder, "--max-tokens", "12")
+    assert len(whole["tokens"]) == whole["new_tokens"] == 12 and whole["end"] == "length" and whole["prompt_tokens"] == 3
+    assert whole["first_token_ms"] > 0 and whole["tokens_per_second"] > 0 and whole["loop_us"] >= 0
+    lines = good("generate", folder / "model.onnx", "--tokens", folder / "short.npy", "--device", "cpu", "--past-stops",
+                 "--max-tokens", "12").splitlines()
+    assert [int(t) for t in lines[0].split()] == whole["tokens"]
+    assert lines[1].startswith("12 tokens after a prompt of 3 (length); the first after ") and len(lines) == 2
+    third = whole["tokens"][3]
+    stopped = tokens(folder, "--max-tokens", "12", "--stop-token", third)
+    assert stopped["end"] == "stop" and stopped["tokens"] == whole["tokens"][:whole["tokens"].index(third)]
+    drawn = [tokens(folder, "--max-tokens", "12", "--temperature", "2", "--top-k", "20", "--seed", seed)["tokens"] for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert tokens(folder, "--max-length", "8")["new_tokens"] == 5
+
+
+def test_wrong_words(folder):
+    prompt = folder / "prompt.npy"
+    for words in ([], ["--tokens", prompt, "--prompt", "x"], ["--tokens", prompt, "--stop", "x"], ["--tokens", prompt, "--stop-token", "x"]):
+        assert "heddle generate" in failing(2, "generate", folder, *words)
+    assert "expected tokens" in failing(1, "generate", folder, "--tokens", folder / "bad.npy")
+    assert "'input_ids' is 160" in failing(1, "generate", folder, "--tokens", folder / "far.npy", "--device", "cpu")
+    assert "top_p" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--temperature", "1", "--top-p", "2")
+    assert "max_length" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--max-length", "300")
+    assert "config.json" in failing(1, "generate", folder.parent, "--tokens", prompt)
