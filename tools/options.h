@@ -63,6 +63,10 @@ typedef struct options {
   bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, detached, new_cipher,
       help;
   bool ignore_annotations; /* of the model's nodes */
+  const char *weights, *form; /* of what is quantised */
+  words keep;
+  uint64_t block, accuracy_level;
+  bool symmetric;
   bool insecure_tvm_rpc;
 } options;
 
@@ -109,7 +113,7 @@ extern const command *const all_commands[];
 
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, pack_command, unpack_command, link_command, key_command, sign_command, verify_command,
-    decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command;
+    decrypt_command, quantize_command, check_plugin_command, rpc_server_command, rpc_tracker_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
