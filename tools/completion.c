@@ -110,6 +110,8 @@ static const struct fixed {
              {"run.on_failure", "error retry retry: failover"},
              {"state", "auto off"},
              {"precision", "strict fast"},
+             {"form", "nbits qdq"},
+             {"weights", "int4 int8"},
              {"format", "text tap junit"},
              {"timer", "host device"},
              {"log", "off error warn info debug trace"},
