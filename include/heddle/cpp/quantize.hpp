@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "heddle/cpp/error.hpp"
+#include "heddle/cpp/graph.hpp"
 #include "heddle/quantize.h"
 
 namespace heddle {
