@@ -62,7 +62,7 @@ typedef struct options {
   double min_repeat_ms, cooldown_ms;
   bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, detached, new_cipher,
       help;
-  bool ignore_annotations; /* of the model's nodes */
+  bool ignore_annotations;    /* of the model's nodes */
   const char *weights, *form; /* of what is quantised */
   words keep;
   uint64_t block, accuracy_level;
