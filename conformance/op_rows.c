@@ -55,6 +55,7 @@ static const op_line lines[] = {
   REDUCE("ReduceLogSumExp", "fd", ""), REDUCE("ReduceMax", N, ""), REDUCE("ReduceMean", F, ""), REDUCE("ReduceMin", N, ""),
   REDUCE("ReduceProd", "fdl", "{1,1.1}"), SUM("ReduceSum", N, ""), REDUCE("ReduceSumSquare", "fdl", ""),
   {"ReduceMax", "B", "T[3,7] l=1 > T[3,1]", 20},
+  {"RMSNormalization", "fdhb", "T[3,5,37] T[37] > T[3,5,37]", 0},
   {"RMSNormalization", F, "T[3,37] T[37] > T[3,37]", 23},
   {"Softmax", F, "T[3,37] > T[3,37]", 13}, {"Softmax", "fh", "T[3,7,5] > T[3,7,5] ; axis=1", 13},
   {"Softmax", "f", "T[3,1031]{-20,20} > T[3,1031]", 13}, {"Softmax", "f", "T[9] > T[9]", 13}, {"Softmax", "f", "T[4,1] > T[4,1]", 13},

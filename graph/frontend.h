@@ -30,4 +30,9 @@ heddle_status heddle__onnx_read_bytes(const void *data, uint64_t bytes, const ch
                                       const heddle_read_limits *limits, uint64_t max_bytes, json_t **graph,
                                       heddle_params **params, heddle_error *err);
 
+/* frontends/onnx: heddle_quantize, with every option filled in. */
+struct heddle_quantize_options;
+heddle_status heddle__onnx_quantize(const char *path, const char *output, const struct heddle_quantize_options *options,
+                                    heddle_error *err);
+
 #endif

@@ -102,7 +102,7 @@ static const char general_keys[] =
 /* ---- fixed words, by setting and by option */
 
 static const char passes[] =
-    "on off dead identity cse quantized fold attention reshapes transposes conv activation layer_norm gemm";
+    "on off dead identity cse quantized fold attention reshapes transposes conv activation layer_norm rms_norm gemm";
 
 static const struct fixed {
   const char *name, *words;
@@ -110,6 +110,8 @@ static const struct fixed {
              {"run.on_failure", "error retry retry: failover"},
              {"state", "auto off"},
              {"precision", "strict fast"},
+             {"form", "nbits qdq"},
+             {"weights", "int4 int8"},
              {"format", "text tap junit"},
              {"timer", "host device"},
              {"log", "off error warn info debug trace"},

@@ -43,10 +43,10 @@ static bool read_number(const char *text, uint64_t *out) {
   return true;
 }
 
-static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t wanted,
+heddle_status heddle__onnx_external(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t *wanted,
                                     const unsigned char **out) {
   const char *location = NULL;
-  uint64_t offset = 0, length = wanted, bytes = 0;
+  uint64_t offset = 0, length = *wanted, bytes = 0;
   char shown[44];
   for (size_t i = 0; i < t->n_external_data; i++) {
     const char *key = t->external_data[i]->key, *value = t->external_data[i]->value;
@@ -61,11 +61,13 @@ static heddle_status external_bytes(heddle__onnx_reader *r, const Onnx__TensorPr
     return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED,
                              "tensor '%s' lies in a file of its own, and this model was not read from a file",
                              heddle__onnx_show(t->name, shown));
-  if (length != wanted)
+  if (length != *wanted && *wanted != UINT64_MAX)
     return bad(r, t, "external data: length is %llu, and its shape needs %llu bytes", (unsigned long long)length,
-               (unsigned long long)wanted);
+               (unsigned long long)*wanted);
   heddle_status s = heddle__onnx_map_beside(r->maps, r->place, location, out, &bytes, r->err);
   if (s != HEDDLE_OK) return heddle__prefix(r->err, s, "%s: tensor '%s': ", r->name, heddle__onnx_show(t->name, shown));
+  if (length == UINT64_MAX && offset <= bytes) length = bytes - offset;
+  *wanted = length;
   if (offset > bytes || length > bytes - offset)
     return bad(r, t, "external data: %llu bytes from byte %llu on of '%.100s', which has %llu",
                (unsigned long long)length, (unsigned long long)offset, location, (unsigned long long)bytes);
@@ -210,7 +212,8 @@ heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProt
   }
   if (t->has_data_location && t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
     const unsigned char *from = NULL;
-    heddle_status s = external_bytes(r, t, v->bytes, &from);
+    uint64_t wanted = v->bytes;
+    heddle_status s = heddle__onnx_external(r, t, &wanted, &from);
     return s == HEDDLE_OK ? take_bytes(r, from, out) : s;
   }
   if (!t->has_raw_data) return take_numbers(r, t, elements, out);

@@ -10,6 +10,11 @@
  * shape and bytes do not go together. */
 heddle_status heddle__onnx_tensor(heddle__onnx_reader *r, const Onnx__TensorProto *tensor, struct heddle__param *out);
 
+/* The bytes of a tensor in another file, which is mapped. *wanted: how many they have to be; UINT64_MAX: any number, which it
+ * becomes. */
+heddle_status heddle__onnx_external(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t *wanted,
+                                    const unsigned char **out);
+
 /* packed.c: the bits of an element that does not fill a byte; 0: others. And the n numbers of a tensor of such a type, a byte
  * each. */
 int heddle__onnx_packed_bits(int32_t type);

@@ -1,4 +1,4 @@
-/* graph/optimize/layer_norm.c: LayerNormalization from its parts: the mean taken off, divided by the root of the mean square
+/* graph/optimize/layer_norm.c: RMSNormalization from its parts, and LayerNormalization: the mean taken off, divided by the root of the mean square
  * and epsilon, times a scale, plus a bias. The operator is of opset 17: an older graph is raised to that where all of its
  * operators mean the same there. */
 #include <math.h>
@@ -71,6 +71,7 @@ static bool read_deviation(opt_net *net, parts *p, opt_node *root, const opt_val
   for (uint32_t k = 0; add != NULL && k < 2; k++) {
     opt_node *mean = mean_of(net, opt_in(add, k), &axes);
     opt_node *square = mean != NULL && opt_in(mean, 0) != NULL ? opt_in(mean, 0)->maker : NULL;
+    if (mean != NULL && p->n_axes == 0) p->n_axes = axes; /* nothing was centred */
     if (square == NULL || axes != p->n_axes || !is_square(net, square, centred) ||
         !opt_number(net, opt_in(add, 1 - k), &p->epsilon))
       continue;
@@ -181,6 +182,61 @@ bool opt_pass_layer_norm(opt_net *net) {
       changed = true;
       break;
     }
+  }
+  return changed;
+}
+
+/* ---- RMSNormalization: x / root, or x * (1 / root), of the root of the mean square of x and epsilon, times a scale. It becomes
+ * that of domain "heddle", which has no opset. */
+
+/* The node that v is 1 / root of: of Sqrt, or of what is raised to -0.5. */
+static opt_node *inverse_root(opt_net *net, parts *p, const opt_value *v) {
+  double x;
+  opt_node *n = v != NULL ? v->maker : NULL;
+  if (opt_is(n, "Pow") && opt_number(net, opt_in(n, 1), &x) && x == -0.5) return n;
+  opt_node *root = NULL;
+  if (opt_is(n, "Reciprocal")) root = opt_maker(opt_in(n, 0), "Sqrt");
+  else if (opt_is(n, "Div") && opt_number(net, opt_in(n, 0), &x) && x == 1) root = opt_maker(opt_in(n, 1), "Sqrt");
+  if (root != NULL) keep(p, n);
+  return root;
+}
+
+static bool read_rms(opt_net *net, parts *p, opt_node *n) {
+  const bool div = opt_is(n, "Div");
+  for (uint32_t k = 0; (div || opt_is(n, "Mul")) && k < (div ? 1u : 2u); k++) {
+    *p = (parts){.x = opt_in(n, k)};
+    opt_node *root = div ? opt_maker(opt_in(n, 1), "Sqrt") : inverse_root(net, p, opt_in(n, 1 - k));
+    if (root == NULL || p->x == NULL || !read_deviation(net, p, root, p->x)) continue;
+    keep(p, n);
+    return true;
+  }
+  return false;
+}
+
+static bool read_scaled_rms(opt_net *net, parts *p, opt_node *n) {
+  for (uint32_t k = 0; opt_is(n, "Mul") && k < 2; k++) {
+    opt_value *v = opt_in(n, k);
+    if (v == NULL || v->maker == NULL || !read_rms(net, p, v->maker) || !is_vector(p, opt_in(n, 1 - k))) continue;
+    p->scale = opt_in(n, 1 - k);
+    keep(p, n);
+    return true;
+  }
+  return false;
+}
+
+bool opt_pass_rms_norm(opt_net *net) {
+  bool changed = false;
+  for (uint32_t i = net->n_nodes; i-- > 0 && !net->failed;) {
+    opt_node *n = &net->nodes[i];
+    parts p;
+    if (!n->live || !read_scaled_rms(net, &p, n) || !is_closed(&p) || !(p.epsilon > 0)) continue;
+    opt_value *in[2] = {p.x, p.scale};
+    const heddle_pattr attrs[2] = {opt_attr_int(net, "axis", -(int64_t)p.n_axes),
+                                   opt_attr_float(net, "epsilon", p.epsilon)};
+    if (!opt_become(net, n, "heddle", "RMSNormalization", in, 2, attrs, 2)) continue;
+    for (uint32_t k = 0; k + 1 < p.n_nodes; k++) p.nodes[k]->live = false;
+    opt_note(net, "rms_norm", (const opt_node *const *)p.nodes, p.n_nodes, "one RMSNormalization, as '%s'", n->name);
+    changed = true;
   }
   return changed;
 }

@@ -189,6 +189,7 @@ bool opt_pass_gemm(opt_net *net);
 bool opt_pass_quantized(opt_net *net);
 bool opt_pass_activation(opt_net *net);
 bool opt_pass_layer_norm(opt_net *net);
+bool opt_pass_rms_norm(opt_net *net); /* layer_norm.c */
 bool opt_pass_attention(opt_net *net);
 
 #endif

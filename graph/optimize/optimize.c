@@ -21,6 +21,7 @@ static const struct {
     {"conv", opt_pass_conv},
     {"activation", opt_pass_activation},
     {"layer_norm", opt_pass_layer_norm},
+    {"rms_norm", opt_pass_rms_norm},
     {"gemm", opt_pass_gemm},
 };
 

@@ -10,6 +10,7 @@
 #include "heddle/model.h"
 #include "heddle/module.h"
 #include "heddle/pack.h"
+#include "heddle/quantize.h"
 #include "heddle/ranks.h"
 #include "heddle/sign.h"
 #include "heddle/state.h"

@@ -5,6 +5,7 @@
 //   Graph, Params     the parts of a model                 heddle/cpp/graph.hpp
 //   Module            compiled libraries                   heddle/cpp/module.hpp
 //   pack, unpack      models as one file                   heddle/cpp/pack.hpp
+//   quantize          weights of 4 or 8 bits               heddle/cpp/quantize.hpp
 //   sign, verify      signed and encrypted files           heddle/cpp/sign.hpp
 //   Model, Executor   a model and its runs                 heddle/cpp/model.hpp, heddle/cpp/executor.hpp
 //   Batcher           many requests, gathered into runs    heddle/cpp/batcher.hpp
@@ -25,6 +26,7 @@
 #include "heddle/cpp/model.hpp"
 #include "heddle/cpp/module.hpp"
 #include "heddle/cpp/pack.hpp"
+#include "heddle/cpp/quantize.hpp"
 #include "heddle/cpp/sign.hpp"
 #include "heddle/cpp/tensor.hpp"
 

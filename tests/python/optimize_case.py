@@ -155,6 +155,23 @@ def layer_norm(n, x, width, form, axes=(-1,), epsilon=1e-5):
     return y
 
 
+def rms_norm(n, x, width, form, axes=(-1,), epsilon=1e-5):
+    """As exporters write it; form: how the square and the division are spelled, and on which side the scale is."""
+    square = n.op("Mul", x, x) if "mul" in form else n.op("Pow", x, n.w("two", np.float32(2)))
+    mean = n.op("ReduceMean", square, axes=list(axes)) if n.opset < 18 else n.op("ReduceMean", square, n.w("axes", np.array(axes, np.int64)))
+    add = n.op("Add", mean, n.w("epsilon", np.float32(epsilon)))
+    if "power" in form:
+        y = n.op("Mul", x, n.op("Pow", add, n.w("minus", np.float32(-0.5))))
+    elif "reciprocal" in form:
+        y = n.op("Mul", n.op("Reciprocal", n.op("Sqrt", add)), x)
+    elif "one" in form:
+        y = n.op("Mul", x, n.op("Div", n.w("unit", np.float32(1)), n.op("Sqrt", add)))
+    else:
+        y = n.op("Div", x, n.op("Sqrt", add))
+    scale = n.weights("scale", *width)
+    return n.op("Mul", scale, y) if "left" in form else n.op("Mul", y, scale)
+
+
 class Run:
     """The outputs of one run, the plan, and what became of the nodes."""
 

@@ -9,7 +9,7 @@ import capi
 import numpy as np
 import optimize_case
 import pytest
-from optimize_case import Net, Run, batch_norm, check, erf_form, layer_norm, tanh_form
+from optimize_case import Net, Run, batch_norm, check, erf_form, layer_norm, rms_norm, tanh_form
 
 
 @pytest.fixture(scope="module")
@@ -217,6 +217,31 @@ def test_layer_norm_over_two_axes_and_open_shapes(ctx):
     n = Net()
     y = layer_norm(n, n.x("x", "batch", 5, 24), [24], "pow")
     assert check(ctx, n, [y])[0].ops() == ["LayerNormalization"]
+
+
+@pytest.mark.parametrize("form", ["pow", "mul", "pow-power", "mul-reciprocal", "pow-one-left"])
+@pytest.mark.parametrize("opset", [13, 18])
+def test_rms_norm(ctx, form, opset):
+    for shape, width, axes in (((2, 5, 24), [24], (-1,)), ((2, 5, 24), [5, 24], (1, 2)), (("batch", 5, 40), [40], (-1,))):
+        n = Net(opset)
+        y = n.op("Tanh", rms_norm(n, n.x("x", *shape), width, form, axes), name="after")
+        r, _ = check(ctx, n, [y])
+        assert r.ops() == ["RMSNormalization", "Tanh"]
+
+
+def test_what_is_no_rms_norm(ctx):
+    n = Net(18)
+    x = n.x("x", 2, 5, 24)
+    assert "RMSNormalization" not in check(ctx, n, [rms_norm(n, x, [1, 5, 1], "pow", (1,))])[0].ops()
+    n = Net(18)
+    y = rms_norm(n, n.x("x", 2, 5, 24), [24], "pow")
+    square = n.op("Pow", n.x("z", 2, 5, 24), n.w("three", np.float32(3)))
+    assert "RMSNormalization" in check(ctx, n, [n.op("Add", y, square)])[0].ops()
+    n = Net(18)  # the root is read elsewhere too
+    x, scale = n.x("x", 2, 5, 24), n.weights("scale", 24)
+    root = n.op("Sqrt", n.op("Add", n.op("ReduceMean", n.op("Mul", x, x), n.w("axes", np.array([-1], np.int64))), n.w("e", np.float32(1e-5))))
+    y = n.op("Mul", n.op("Div", x, root), scale)
+    assert "RMSNormalization" not in check(ctx, n, [y, n.op("Neg", root)])[0].ops()
 
 
 def test_what_is_no_layer_norm(ctx):

@@ -24,6 +24,7 @@ const k_entry k_own_table[] = {
     {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
     {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
     {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
+    {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
     {0},
 };
 

@@ -189,7 +189,7 @@ heddle_status k_plan_layer_norm_any(k_node *n, heddle_error *err) {
   return s;
 }
 
-static heddle_status plan_rms_norm(k_node *n, heddle_error *err) {
+heddle_status k_plan_rms_norm(k_node *n, heddle_error *err) {
   more_op m;
   k_scaled p = {0};
   uint8_t type = 0, scale = 0;
@@ -221,7 +221,7 @@ const k_entry k_lines_table[] = {
     {"Hardmax", HEDDLE__TYPES_REAL, plan_hardmax},
     {"LpNormalization", HEDDLE__TYPES_REAL, plan_lp_normalize},
     {"MeanVarianceNormalization", HEDDLE__TYPES_REAL, plan_mean_variance},
-    {"RMSNormalization", HEDDLE__TYPES_REAL, plan_rms_norm},
+    {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
     {"ReduceL1", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
     {"ReduceL2", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},
     {"ReduceLogSum", HEDDLE__TYPES_NUMBERS, k_plan_reduce_any},

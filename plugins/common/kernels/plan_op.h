@@ -53,7 +53,8 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err);
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);
 
-/* MatMulNBits, and GroupQueryAttention. */
+/* RMSNormalization, of both domains; MatMulNBits and GroupQueryAttention. */
+heddle_status k_plan_rms_norm(k_node *n, heddle_error *err);
 heddle_status k_plan_nbits(k_node *n, heddle_error *err);
 heddle_status k_plan_gqa(k_node *n, heddle_error *err);
 

@@ -167,6 +167,9 @@ enum { MORE_PRODUCTS = 32768 };
 int32_t more_dot(int type, const int16_t *a, const void *b, int64_t n);
 void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
 
+/* norm_fast.c: RMSNormalization of float32, as norm.c leaves it. */
+void more_run_rms_rows(const more_op *m, const more_args *a, int64_t first, int64_t last);
+
 /* The offset, in elements of v, of element i of a tensor of that shape that v is broadcast to. */
 int64_t more_at(const more_value *v, const more_value *out, int64_t i);
 

@@ -66,7 +66,13 @@ void more_setup_normalize(more_plan *p) {
   more_result(p, 0, m->i[MEAN] ? x->type : m->in[1].type, x->ndim, x->shape);
   more_result(p, 1, more_type_of_onnx(stash), x->ndim, shape);
   more_result(p, 2, more_type_of_onnx(stash), x->ndim, shape);
-  if (more_ok(p)) more_work(p, run_rows, more_count(x->shape, 0, axis), 4 * (double)x->count);
+  if (!more_ok(p)) return;
+  const more_value *scale = &m->in[1];
+  const bool fast = !m->i[MEAN] && x->type == REF_TYPE_F32 && scale->type == REF_TYPE_F32 && x->count > 0 &&
+                    scale->count == m->i[N] && scale->ndim > 0 &&
+                    scale->shape[scale->ndim - 1] == x->shape[x->ndim - 1];
+  if (fast) more_loop(p, more_run_rms_rows, more_count(x->shape, 0, axis), (double)x->count);
+  else more_work(p, run_rows, more_count(x->shape, 0, axis), 4 * (double)x->count);
 }
 
 /* ---------------------------------------------------------------- GroupNormalization */

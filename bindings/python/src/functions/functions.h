@@ -72,6 +72,7 @@ PyObject *heddle_py_params_save(PyObject *module, PyObject *arg);
 PyObject *heddle_py_pack(PyObject *module, PyObject *args);
 PyObject *heddle_py_link(PyObject *module, PyObject *args);
 PyObject *heddle_py_unpack(PyObject *module, PyObject *args);
+PyObject *heddle_py_quantize(PyObject *module, PyObject *args); /* quantize.c */
 
 /* sign.c: keys, signatures and encryption. */
 PyObject *heddle_py_key_create(PyObject *module, PyObject *args);

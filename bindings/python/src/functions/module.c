@@ -148,6 +148,8 @@ static PyMethodDef methods[] = {
     {"link", heddle_py_link, METH_VARARGS,
      "link(folder, name, row, targets): a model (name, graph, blob, path) as an object file with a C header."},
     {"unpack", heddle_py_unpack, METH_VARARGS, "unpack(path, folder): what a packed file holds, as files."},
+    {"quantize", heddle_py_quantize, METH_VARARGS,
+     "quantize(path, output, bits, block, flags, accuracy_level, keep): what became of each weight."},
     {"key_create", heddle_py_key_create, METH_VARARGS, "key_create(path, kind)"},
     {"key_public", heddle_py_key_public, METH_VARARGS, "key_public(path): the line of a trust file."},
     {"sign", heddle_py_sign, METH_VARARGS, "sign(path, out_path, key, encrypt, sequence, flags)"},
