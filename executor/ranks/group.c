@@ -14,9 +14,13 @@
 #include "core/thread.h"
 #include "executor/ranks/group.h"
 
-enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8, BEATS_A_SECOND = 4, SPINS = 64 };
+enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8, BEATS_A_SECOND = 4 };
 
 #define SLEEP_NS 50000L
+/* How long a wait polls, and then polls and yields, before it sleeps between polls; MPI moves bytes only while it is asked, so this
+ * is longer for large messages: as they take at 4, and at 1, gigabyte a second. */
+#define SPIN_NS(bytes) (UINT64_C(20000) + (bytes) / 4)
+#define YIELD_NS(bytes) (UINT64_C(1000000) + (bytes))
 #define ASK_NS UINT64_C(100000000)
 
 /* ---- notes; the lock is held */
@@ -221,14 +225,14 @@ void heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size
   pthread_mutex_unlock(&r->lock);
 }
 
-static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, const char *what, const heddle__helm *helm,
-                            heddle_status *status, heddle_error *err) {
+static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
+                            const heddle__helm *helm, heddle_status *status, heddle_error *err) {
   const uint64_t start = heddle__now_ns();
   const struct timespec moment = {0, SLEEP_NS};
   uint64_t asked = start;
-  for (uint32_t spins = 0;; spins++) {
+  for (bool spins = true;;) {
     int done = 0;
-    *status = look(r, request, peer, what, spins >= SPINS, &done, err);
+    *status = look(r, request, peer, what, !spins, &done, err);
     if (*status == HEDDLE_OK && done) return HEDDLE__RUN_DONE;
     const uint64_t now = heddle__now_ns();
     if (*status == HEDDLE_OK && now - start > r->wait_ns) {
@@ -248,18 +252,19 @@ static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, cons
       ask(r, peer);
       asked = now;
     }
-    if (spins < SPINS) sched_yield();
-    else nanosleep(&moment, NULL);
+    spins = now - start < YIELD_NS(bytes);
+    if (!spins) nanosleep(&moment, NULL);
+    else if (now - start > SPIN_NS(bytes)) sched_yield();
   }
 }
 
-heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, const char *what,
+heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
                                    const heddle__helm *helm, heddle_status *status, heddle_error *err) {
   int done = 0;
   *status = look(r, request, peer, what, false, &done, err);
   if (*status == HEDDLE_OK && done) return HEDDLE__RUN_DONE;
   wait_on(r, peer, 1);
-  const heddle__run_end end = wait(r, request, peer, what, helm, status, err);
+  const heddle__run_end end = wait(r, request, peer, bytes, what, helm, status, err);
   wait_on(r, peer, -1);
   return end;
 }

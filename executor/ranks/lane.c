@@ -121,8 +121,8 @@ static heddle__run_end act(heddle__staged *st, heddle__spread_lane *lane, const 
   case HEDDLE__ACT_SEND: *status = send(st, lane, a, err); break;
   case HEDDLE__ACT_STAGE: return ctl_stage_drive(st, a->stage, helm, status, err);
   default:
-    return heddle__ranks_wait(ranks, lane->requests[a->tag].handle, a->peer, lane->requests[a->tag].name, helm, status,
-                              err);
+    return heddle__ranks_wait(ranks, lane->requests[a->tag].handle, a->peer, a->bytes, lane->requests[a->tag].name,
+                              helm, status, err);
   }
   return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
 }

@@ -44,7 +44,7 @@ heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle
 
 /* Waits for the end of a request with a rank. what names the value, or the occasion, in errors. helm may be NULL. RUN_FAILED has ended the work
  * of all ranks. */
-heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, const char *what,
+heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
                                    const heddle__helm *helm, heddle_status *status, heddle_error *err);
 
 /* " (which waits for rank 2)" of a rank that this one waits for; "" where it waits for none. */
