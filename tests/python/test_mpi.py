@@ -4,16 +4,18 @@ timeout: 300
 """
 import copy
 import json
+import os
 import random
+import sys
 
 import numpy
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import message_oracle
 from mpi_case import layers, mpirun, need
-from tool_case import good, heddle
+from tool_case import TOOL, good, heddle
 
 pytestmark = need()
 FOUR = ["--place", "*0=0/cpu", "--place", "*1=1/cpu", "--place", "*2=2/sim:0", "--place", "*3=3/cpu", "--place", "last=1/cpu"]
@@ -122,3 +124,44 @@ def test_a_rank_that_hangs_is_named_within_the_time_limit(model):
     assert r.status != 0 and r.err.count("it waits for rank ") >= 1, r
     said = [line for line in r.err.splitlines() if "waits for rank" in line or "rank 2 runs stage 3" in line]
     assert all("rank 2" in line for line in said), r  # whoever is first, waits for it or knows who does
+
+
+WRAPPER = """
+import os, resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print("rank", os.environ["OMPI_COMM_WORLD_RANK"], resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+"""
+
+
+def test_a_rank_holds_its_own_weights_alone(tmp_path):
+    """Four layers of 36 MiB in a sparse file: one process packs 144 MiB, a rank of four 36."""
+    n = 3072
+    (tmp_path / "weights.bin").touch()
+    os.truncate(tmp_path / "weights.bin", 4 * n * n * 4)
+    weights = []
+    for i in range(4):
+        w = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[n, n], data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", "weights.bin"), ("offset", str(i * n * n * 4)), ("length", str(n * n * 4))):
+            w.external_data.add(key=key, value=value)
+        weights.append(w)
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"mat{i}") for i in range(4)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, n]) for name in ("x0", "x4")]
+    model = helper.make_model(helper.make_graph(nodes, "large", ends[:1], ends[1:], weights),
+                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "large.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "wrap.py").write_text(WRAPPER)
+    program = (sys.executable, str(tmp_path / "wrap.py"), str(TOOL))
+    rules = [word for i in range(4) for word in ("--place", f"mat{i}={i}/cpu")]
+    one = mpirun(1, "run", tmp_path / "large.onnx", "--random", "--device", "*/cpu", program=program)
+    four = mpirun(4, "run", tmp_path / "large.onnx", "--random", "--device", "*/cpu", *rules, program=program)
+    assert one.status == 0 and four.status == 0, (one, four)
+    alone = int(one.out.split()[-1])
+    peaks = [int(line.split()[2]) for line in four.out.splitlines() if line.startswith("rank ")]
+    assert len(peaks) == 4 and max(peaks) <= alone - 90, (alone, peaks)
+
+
+def test_limits_of_memory_are_of_one_rank(model):
+    r = mpirun(2, "run", model, "--random", "--device", "*/cpu", "--place", "*1=1/cpu", "--memory", "1/cpu=1KiB")
+    assert r.status != 0 and "rank 1: " in r.err and "limit" in r.err, r
+    r = mpirun(2, "run", model, "--random", "--device", "*/cpu", "--place", "*1=1/cpu", "--memory", "1/cpu=64MiB,0/cpu=64MiB")
+    assert r.status == 0, r
