@@ -22,6 +22,7 @@ enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8,
 #define SPIN_NS(bytes) (UINT64_C(20000) + (bytes) / 4)
 #define YIELD_NS(bytes) (UINT64_C(1000000) + (bytes))
 #define ASK_NS UINT64_C(100000000)
+#define LEFT_NS UINT64_C(1000000000)
 
 /* ---- notes; the lock is held */
 
@@ -38,7 +39,7 @@ static void send_failure(heddle__ranks *r, heddle_status s, const char *text) {
   int n = snprintf((char *)note + NOTE_HEAD, sizeof note - NOTE_HEAD, "%s", text);
   uint32_t bytes = n < (int)(sizeof note - NOTE_HEAD) ? NOTE_HEAD + (uint32_t)n + 1 : (uint32_t)sizeof note;
   for (uint32_t i = 0; i < r->comm.size; i++)
-    if (i != r->comm.rank && !r->left[i]) (void)r->comm.send_note(r->comm.self, note, bytes, i, NULL);
+    if (i != r->comm.rank && r->left[i] == 0) (void)r->comm.send_note(r->comm.self, note, bytes, i, NULL);
 }
 
 static void fail_all(heddle__ranks *r, heddle_status s, const char *text) {
@@ -57,7 +58,7 @@ static void take_note(heddle__ranks *r, const unsigned char *note, uint32_t byte
   int32_t number = HEDDLE_EFAILED;
   if (from >= r->comm.size || bytes == 0) return;
   if (from == (r->comm.rank + r->comm.size - 1) % r->comm.size) r->heard_ns = heddle__now_ns();
-  if (note[0] == NOTE_LEFT) r->left[from] = true;
+  if (note[0] == NOTE_LEFT) r->left[from] = heddle__now_ns();
   if (note[0] == NOTE_ASK)
     send_number(r, NOTE_BLAME, r->waits_on == from || r->waiting == 0 ? r->comm.rank : r->blamed, from);
   if (note[0] == NOTE_BLAME && bytes == NOTE_HEAD && r->waiting > 0 && from == r->waits_on) {
@@ -85,7 +86,7 @@ static void take_notes(heddle__ranks *r) {
 static void look_for_life(heddle__ranks *r, uint64_t now) {
   const uint32_t before = (r->comm.rank + r->comm.size - 1) % r->comm.size;
   char text[160];
-  if (r->left[before] || now < r->heard_ns || now - r->heard_ns < r->silence_ns) return;
+  if (r->left[before] != 0 || now < r->heard_ns || now - r->heard_ns < r->silence_ns) return;
   r->lost = true;
   snprintf(text, sizeof text, "rank %u has given no sign of life for %llu s: it has died, or hangs", (unsigned)before,
            (unsigned long long)(r->silence_ns / UINT64_C(1000000000)));
@@ -99,7 +100,7 @@ static void *beat(void *user) {
   const uint32_t next = (r->comm.rank + 1) % r->comm.size;
   pthread_mutex_lock(&r->lock);
   while (!r->quit) {
-    if (!r->left[next]) (void)r->comm.send_note(r->comm.self, note, sizeof note, next, NULL);
+    if (r->left[next] == 0) (void)r->comm.send_note(r->comm.self, note, sizeof note, next, NULL);
     take_notes(r);
     look_for_life(r, heddle__now_ns());
     struct timespec until;
@@ -186,7 +187,8 @@ static heddle_status look(heddle__ranks *r, void *request, uint32_t peer, const 
   *done = 0;
   pthread_mutex_lock(&r->lock);
   if (notes) take_notes(r);
-  const bool left = r->left[peer]; /* before the test: what it sent is there */
+  /* What it sent before may still be under way. */
+  const bool left = r->left[peer] != 0 && heddle__now_ns() - r->left[peer] > LEFT_NS;
   heddle_status s = r->comm.test(r->comm.self, request, done, err);
   if (s == HEDDLE_OK && !*done && atomic_load(&r->broken) != HEDDLE_OK) {
     s = atomic_load(&r->broken);

@@ -24,7 +24,7 @@ typedef struct heddle__ranks {
   pthread_mutex_t lock; /* guards comm's calls and what follows; comm is called with it held */
   heddle_error why;
   bool quit, lost;            /* lost: a rank is silent */
-  bool *left;                 /* per rank: it has released its context */
+  uint64_t *left;             /* per rank: when its context was released; 0: it was not */
   uint32_t waiting, waits_on; /* threads that wait for a rank, and the last one that they wait for */
   uint32_t blamed;            /* whom that one waits for in turn, as far as it is known; else itself */
   uint64_t heard_ns;          /* of the rank before this one */
