@@ -174,6 +174,21 @@ static heddle_status take_note(void *self, void *bytes, uint32_t *n, uint32_t *f
 
 /* ---- begin and end */
 
+/* Takes what is left of notes until all ranks are here: MPI_Finalize would wait for them too, and then find these unread. */
+static void drain(transport *t) {
+  const struct timespec moment = {0, 1000000};
+  unsigned char bytes[HEDDLE_COMM_NOTE_BYTES];
+  MPI_Request all = MPI_REQUEST_NULL;
+  int done = 0;
+  if (MPI_Ibarrier(t->comm, &all) != MPI_SUCCESS) return;
+  for (;;) {
+    uint32_t n = 1, from = 0;
+    while (n > 0 && take_note(t, bytes, &n, &from, NULL) == HEDDLE_OK) continue;
+    if (done || MPI_Test(&all, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+    if (!done) nanosleep(&moment, NULL);
+  }
+}
+
 static void release(void *self, int lost) {
   transport *t = self;
   const struct timespec moment = {0, 20000000};
@@ -184,6 +199,7 @@ static void release(void *self, int lost) {
     nanosleep(&moment, NULL);
   }
   if (!lost) { /* else these would wait for the rank that is gone */
+    if (t->finalizes && t->comm != MPI_COMM_NULL) drain(t);
     if (t->comm != MPI_COMM_NULL) (void)MPI_Comm_free(&t->comm);
     if (t->notes != MPI_COMM_NULL) (void)MPI_Comm_free(&t->notes);
     if (t->finalizes) (void)MPI_Finalize();

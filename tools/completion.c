@@ -96,7 +96,7 @@ static const char general_keys[] =
     "probe.cache_bytes probe.retry config log place place.measure place.seconds place.sure place.overlap "
     "place.cache_dir place.cache_bytes optimize precision run.on_failure threads spin_us layers fault.fail "
     "trust key_file limit.graph_bytes limit.params_bytes limit.fold_bytes limit.memory limit.upload_seconds remote "
-    "limit.plan_seconds limit.programs ranges routes.test "
+    "limit.plan_seconds limit.programs ranges ranks.silence_seconds ranks.wait_seconds routes.test "
     "routes.cache_dir routes.cache_bytes weights.cache_dir weights.cache_bytes cache_home prepared";
 
 /* ---- fixed words, by setting and by option */

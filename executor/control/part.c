@@ -139,6 +139,17 @@ static void drop_params(void *params) {
   heddle_params_release(params);
 }
 
+/* What the whole model's params do with files that they map. */
+static void forget_bytes(void *params, const void *data, uint64_t bytes) {
+  const heddle_params *whole = params;
+  if (whole->forget != NULL) whole->forget(whole->maps, data, bytes);
+}
+
+static bool place_of(void *params, const void *data, uint64_t bytes, heddle__file_place *out) {
+  const heddle_params *whole = params;
+  return whole->where != NULL && whole->where(whole->maps, data, bytes, out);
+}
+
 /* The bytes of a constant under another name. */
 static bool share(heddle_params *p, const char *name, const heddle__constant *c) {
   struct heddle__param *item = &p->items[p->count];
@@ -172,6 +183,8 @@ static heddle_status share_all(const heddle_model *m, const heddle_graph *graph,
   if (done && p->count > 0) {
     p->maps = heddle_params_retain(m->params);
     p->unmap = drop_params;
+    p->forget = forget_bytes;
+    p->where = place_of;
     *out = p;
     return HEDDLE_OK;
   }

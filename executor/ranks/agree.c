@@ -16,7 +16,7 @@ static heddle_status transfer(heddle__ranks *r, bool send, void *data, uint64_t 
   heddle_status s = send ? heddle__ranks_send_init(r, data, bytes, peer, tag, &request, err)
                          : heddle__ranks_recv_init(r, data, bytes, peer, tag, &request, err);
   if (s == HEDDLE_OK) s = heddle__ranks_start(r, request, err);
-  if (s == HEDDLE_OK) (void)heddle__ranks_wait(r, request, peer, what, NULL, &s, err);
+  if (s == HEDDLE_OK) (void)heddle__ranks_wait(r, request, peer, bytes, what, NULL, &s, err);
   else (void)heddle__ranks_fail(r, s, err);
   heddle__ranks_free(r, request);
   return s;

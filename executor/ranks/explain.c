@@ -4,14 +4,6 @@
 #include "executor/control/stages.h"
 #include "executor/ranks/own.h"
 
-static const char *name_of(const heddle_model *m, uint32_t value) {
-  const heddle_graph *g = m->graph;
-  for (uint32_t i = 0; i < g->n_nodes; i++)
-    for (uint32_t k = 0; k < g->nodes[i].n_outputs; k++)
-      if (m->stages->slot_of[g->nodes[i].first_entry + k] == value) return g->nodes[i].name;
-  return "?";
-}
-
 static void say_text(const heddle_model *m, heddle__sheet *sheet) {
   const heddle__spread *s = m->spread;
   heddle__say(sheet, "ranks     %u, this is rank %u; %u messages a run\n", (unsigned)s->ranks->comm.size,
@@ -28,7 +20,7 @@ static void say_text(const heddle_model *m, heddle__sheet *sheet) {
     for (uint32_t i = 0; i < s->script.ranks[r].n; i++) {
       const heddle__act *a = &s->script.ranks[r].list[i];
       if (a->kind == HEDDLE__ACT_SEND)
-        heddle__say(sheet, "  link    %s  rank %u -> rank %u  %llu bytes\n", name_of(m, a->value), (unsigned)r,
+        heddle__say(sheet, "  link    %s  rank %u -> rank %u  %llu bytes\n", s->names[a->value], (unsigned)r,
                     (unsigned)a->peer, (unsigned long long)a->bytes);
     }
 }
@@ -75,7 +67,7 @@ static void say_json(const heddle_model *m, heddle__sheet *sheet) {
       }
       heddle__say(sheet, "\"peer\": %u, \"tag\": %u, \"value\": %u, \"bytes\": %llu, \"name\": ", (unsigned)a->peer,
                   (unsigned)a->tag, (unsigned)a->value, (unsigned long long)a->bytes);
-      heddle__say_string(sheet, name_of(m, a->value));
+      heddle__say_string(sheet, s->names[a->value]);
       heddle__say_text(sheet, "}");
     }
     heddle__say_text(sheet, "]");

@@ -14,10 +14,15 @@
 #include "core/thread.h"
 #include "executor/ranks/group.h"
 
-enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8, BEATS_A_SECOND = 4, SPINS = 64 };
+enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8, BEATS_A_SECOND = 4 };
 
 #define SLEEP_NS 50000L
+/* How long a wait polls, and then polls and yields, before it sleeps between polls; MPI moves bytes only while it is asked, so this
+ * is longer for large messages: as they take at 4, and at 1, gigabyte a second. */
+#define SPIN_NS(bytes) (UINT64_C(20000) + (bytes) / 4)
+#define YIELD_NS(bytes) (UINT64_C(1000000) + (bytes))
 #define ASK_NS UINT64_C(100000000)
+#define LEFT_NS UINT64_C(1000000000)
 
 /* ---- notes; the lock is held */
 
@@ -34,7 +39,7 @@ static void send_failure(heddle__ranks *r, heddle_status s, const char *text) {
   int n = snprintf((char *)note + NOTE_HEAD, sizeof note - NOTE_HEAD, "%s", text);
   uint32_t bytes = n < (int)(sizeof note - NOTE_HEAD) ? NOTE_HEAD + (uint32_t)n + 1 : (uint32_t)sizeof note;
   for (uint32_t i = 0; i < r->comm.size; i++)
-    if (i != r->comm.rank && !r->left[i]) (void)r->comm.send_note(r->comm.self, note, bytes, i, NULL);
+    if (i != r->comm.rank && r->left[i] == 0) (void)r->comm.send_note(r->comm.self, note, bytes, i, NULL);
 }
 
 static void fail_all(heddle__ranks *r, heddle_status s, const char *text) {
@@ -53,7 +58,7 @@ static void take_note(heddle__ranks *r, const unsigned char *note, uint32_t byte
   int32_t number = HEDDLE_EFAILED;
   if (from >= r->comm.size || bytes == 0) return;
   if (from == (r->comm.rank + r->comm.size - 1) % r->comm.size) r->heard_ns = heddle__now_ns();
-  if (note[0] == NOTE_LEFT) r->left[from] = true;
+  if (note[0] == NOTE_LEFT) r->left[from] = heddle__now_ns();
   if (note[0] == NOTE_ASK)
     send_number(r, NOTE_BLAME, r->waits_on == from || r->waiting == 0 ? r->comm.rank : r->blamed, from);
   if (note[0] == NOTE_BLAME && bytes == NOTE_HEAD && r->waiting > 0 && from == r->waits_on) {
@@ -81,7 +86,7 @@ static void take_notes(heddle__ranks *r) {
 static void look_for_life(heddle__ranks *r, uint64_t now) {
   const uint32_t before = (r->comm.rank + r->comm.size - 1) % r->comm.size;
   char text[160];
-  if (r->left[before] || now < r->heard_ns || now - r->heard_ns < r->silence_ns) return;
+  if (r->left[before] != 0 || now < r->heard_ns || now - r->heard_ns < r->silence_ns) return;
   r->lost = true;
   snprintf(text, sizeof text, "rank %u has given no sign of life for %llu s: it has died, or hangs", (unsigned)before,
            (unsigned long long)(r->silence_ns / UINT64_C(1000000000)));
@@ -95,7 +100,7 @@ static void *beat(void *user) {
   const uint32_t next = (r->comm.rank + 1) % r->comm.size;
   pthread_mutex_lock(&r->lock);
   while (!r->quit) {
-    if (!r->left[next]) (void)r->comm.send_note(r->comm.self, note, sizeof note, next, NULL);
+    if (r->left[next] == 0) (void)r->comm.send_note(r->comm.self, note, sizeof note, next, NULL);
     take_notes(r);
     look_for_life(r, heddle__now_ns());
     struct timespec until;
@@ -182,7 +187,8 @@ static heddle_status look(heddle__ranks *r, void *request, uint32_t peer, const 
   *done = 0;
   pthread_mutex_lock(&r->lock);
   if (notes) take_notes(r);
-  const bool left = r->left[peer]; /* before the test: what it sent is there */
+  /* What it sent before may still be under way. */
+  const bool left = r->left[peer] != 0 && heddle__now_ns() - r->left[peer] > LEFT_NS;
   heddle_status s = r->comm.test(r->comm.self, request, done, err);
   if (s == HEDDLE_OK && !*done && atomic_load(&r->broken) != HEDDLE_OK) {
     s = atomic_load(&r->broken);
@@ -221,14 +227,14 @@ void heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size
   pthread_mutex_unlock(&r->lock);
 }
 
-static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, const char *what, const heddle__helm *helm,
-                            heddle_status *status, heddle_error *err) {
+static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
+                            const heddle__helm *helm, heddle_status *status, heddle_error *err) {
   const uint64_t start = heddle__now_ns();
   const struct timespec moment = {0, SLEEP_NS};
   uint64_t asked = start;
-  for (uint32_t spins = 0;; spins++) {
+  for (bool spins = true;;) {
     int done = 0;
-    *status = look(r, request, peer, what, spins >= SPINS, &done, err);
+    *status = look(r, request, peer, what, !spins, &done, err);
     if (*status == HEDDLE_OK && done) return HEDDLE__RUN_DONE;
     const uint64_t now = heddle__now_ns();
     if (*status == HEDDLE_OK && now - start > r->wait_ns) {
@@ -248,18 +254,19 @@ static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, cons
       ask(r, peer);
       asked = now;
     }
-    if (spins < SPINS) sched_yield();
-    else nanosleep(&moment, NULL);
+    spins = now - start < YIELD_NS(bytes);
+    if (!spins) nanosleep(&moment, NULL);
+    else if (now - start > SPIN_NS(bytes)) sched_yield();
   }
 }
 
-heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, const char *what,
+heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
                                    const heddle__helm *helm, heddle_status *status, heddle_error *err) {
   int done = 0;
   *status = look(r, request, peer, what, false, &done, err);
   if (*status == HEDDLE_OK && done) return HEDDLE__RUN_DONE;
   wait_on(r, peer, 1);
-  const heddle__run_end end = wait(r, request, peer, what, helm, status, err);
+  const heddle__run_end end = wait(r, request, peer, bytes, what, helm, status, err);
   wait_on(r, peer, -1);
   return end;
 }

@@ -25,27 +25,10 @@ static const heddle__acts *own_acts(const heddle__spread *s) {
   return &s->script.ranks[s->ranks->comm.rank];
 }
 
-/* The entry of the graph that a value is. */
-static uint32_t entry_of(const heddle__stages *all, const heddle__spread *s, uint32_t value) {
-  for (uint32_t i = 0; i < s->n_entries; i++)
-    if (all->slot_of[i] == value) return i;
-  return HEDDLE__NONE;
-}
-
-static const char *name_of(const heddle__staged *st, uint32_t value) {
-  const heddle_graph *g = st->stages->model->graph;
-  const uint32_t entry = entry_of(st->stages, st->stages->model->spread, value);
-  for (uint32_t i = 0; i < g->n_nodes; i++)
-    if (entry != HEDDLE__NONE && entry >= g->nodes[i].first_entry &&
-        entry < g->nodes[i].first_entry + g->nodes[i].n_outputs)
-      return g->nodes[i].name;
-  return "?";
-}
-
 static heddle_status make_receive(heddle__staged *st, heddle__spread_lane *lane, const heddle__act *a,
                                   heddle_error *err) {
   const heddle__spread *s = lane->spread;
-  const heddle__known *t = &s->types[entry_of(st->stages, s, a->value)];
+  const heddle__known *t = &s->types[s->entry_of[a->value]];
   heddle_tensor *into = NULL;
   heddle_status status = heddle_tensor_create(NULL, t->dtype, t->shape, t->ndim, &into, err);
   if (status != HEDDLE_OK) return status;
@@ -67,7 +50,7 @@ heddle_status heddle__spread_start(const heddle__spread *s, heddle__staged *st, 
                                                 : heddle__no_memory(err, "an executor over ranks");
   for (uint32_t i = 0; i < own_acts(s)->n && status == HEDDLE_OK; i++) {
     const heddle__act *a = &own_acts(s)->list[i];
-    if (a->kind != HEDDLE__ACT_STAGE) lane->requests[a->tag].name = name_of(st, a->value);
+    if (a->kind != HEDDLE__ACT_STAGE) lane->requests[a->tag].name = s->names[a->value];
     if (a->kind == HEDDLE__ACT_RECEIVE) status = make_receive(st, lane, a, err);
   }
   /* All ranks make the same executors: then their messages have the same tags. */
@@ -101,7 +84,7 @@ static heddle_status send(heddle__staged *st, heddle__spread_lane *lane, const h
   request *r = &lane->requests[a->tag];
   if (t == NULL || t->bytes != a->bytes || t->data == NULL)
     return heddle__fail(err, HEDDLE_EINTERNAL, "value '%s' for rank %u has other bytes than planned",
-                        name_of(st, a->value), (unsigned)a->peer);
+                        s->names[a->value], (unsigned)a->peer);
   if (r->handle != NULL && r->data != t->data) {
     heddle__ranks_free(s->ranks, r->handle);
     r->handle = NULL;
@@ -121,8 +104,8 @@ static heddle__run_end act(heddle__staged *st, heddle__spread_lane *lane, const 
   case HEDDLE__ACT_SEND: *status = send(st, lane, a, err); break;
   case HEDDLE__ACT_STAGE: return ctl_stage_drive(st, a->stage, helm, status, err);
   default:
-    return heddle__ranks_wait(ranks, lane->requests[a->tag].handle, a->peer, lane->requests[a->tag].name, helm, status,
-                              err);
+    return heddle__ranks_wait(ranks, lane->requests[a->tag].handle, a->peer, a->bytes, lane->requests[a->tag].name,
+                              helm, status, err);
   }
   return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
 }
@@ -154,5 +137,5 @@ void heddle__spread_say(const heddle__staged *st, char *what, size_t size) {
   char blame[64];
   heddle__ranks_blame(st->lane->spread->ranks, a->peer, blame, sizeof blame);
   snprintf(what, size, "it waits for rank %u%s to %s value '%.100s'", (unsigned)a->peer, blame,
-           a->kind == HEDDLE__ACT_AWAIT ? "send" : "take", name_of(st, a->value));
+           a->kind == HEDDLE__ACT_AWAIT ? "send" : "take", st->lane->spread->names[a->value]);
 }

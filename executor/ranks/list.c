@@ -214,6 +214,8 @@ void heddle__spread_close(heddle__spread *s) {
   heddle__free(s->device_of);
   heddle__free(s->fixed);
   heddle__free(s->types);
+  heddle__free(s->entry_of);
+  heddle__free((void *)(uintptr_t)s->names);
   heddle__script_free(&s->script);
   heddle__free(s->stages);
   heddle__free(s);

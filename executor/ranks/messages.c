@@ -63,9 +63,19 @@ heddle_status heddle__spread_script(heddle_model *m, const heddle__stages *all, 
                                     heddle_error *err) {
   heddle__spread *s = m->spread;
   uint64_t *bytes = heddle__alloc(all->n_slots, sizeof *bytes);
-  heddle_status status = bytes != NULL ? take_stages(m, all, rank_of_stage, err) : heddle__no_memory(err, "messages");
-  for (uint32_t i = 0; i < s->n_entries && status == HEDDLE_OK; i++)
-    if (all->slot_of[i] != HEDDLE__NONE) bytes[all->slot_of[i]] = s->types[i].bytes;
+  s->entry_of = heddle__alloc(all->n_slots, sizeof *s->entry_of);
+  s->names = heddle__alloc(all->n_slots, sizeof *s->names);
+  const bool room = bytes != NULL && s->entry_of != NULL && s->names != NULL;
+  heddle_status status = room ? take_stages(m, all, rank_of_stage, err) : heddle__no_memory(err, "messages");
+  const heddle_graph *g = m->graph;
+  for (uint32_t i = 0; i < g->n_nodes && status == HEDDLE_OK; i++)
+    for (uint32_t k = 0; k < g->nodes[i].n_outputs; k++) {
+      const uint32_t entry = g->nodes[i].first_entry + k, value = all->slot_of[entry];
+      if (value == HEDDLE__NONE) continue;
+      bytes[value] = s->types[entry].bytes;
+      s->entry_of[value] = entry;
+      s->names[value] = g->nodes[i].name;
+    }
   if (status == HEDDLE_OK) status = heddle__script_make(&s->script, bytes, err);
   if (status == HEDDLE_OK) status = heddle__script_prove(&s->script, m->in_flight, err);
   if (status == HEDDLE_OK) status = compare(s, err);

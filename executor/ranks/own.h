@@ -28,6 +28,8 @@ struct heddle__spread {
   uint32_t *device_of;  /* per node of the graph: position in devices; HEDDLE__NONE: an input, or not needed */
   bool *fixed;          /* per node: a rule, an annotation or the automatic placement says so */
   heddle__known *types; /* per entry of the graph; of those that cross ranks, and results */
+  uint32_t *entry_of;   /* per value of the script: its entry */
+  const char **names;   /* and its node's name, borrowed from the graph */
   heddle__script script;
   heddle__script_stage *stages;
   uint32_t n_entries;

@@ -24,7 +24,7 @@ typedef struct heddle__ranks {
   pthread_mutex_t lock; /* guards comm's calls and what follows; comm is called with it held */
   heddle_error why;
   bool quit, lost;            /* lost: a rank is silent */
-  bool *left;                 /* per rank: it has released its context */
+  uint64_t *left;             /* per rank: when its context was released; 0: it was not */
   uint32_t waiting, waits_on; /* threads that wait for a rank, and the last one that they wait for */
   uint32_t blamed;            /* whom that one waits for in turn, as far as it is known; else itself */
   uint64_t heard_ns;          /* of the rank before this one */
@@ -44,7 +44,7 @@ heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle
 
 /* Waits for the end of a request with a rank. what names the value, or the occasion, in errors. helm may be NULL. RUN_FAILED has ended the work
  * of all ranks. */
-heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, const char *what,
+heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
                                    const heddle__helm *helm, heddle_status *status, heddle_error *err);
 
 /* " (which waits for rank 2)" of a rank that this one waits for; "" where it waits for none. */

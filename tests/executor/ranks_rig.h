@@ -38,7 +38,7 @@ typedef struct wire_end {
 static heddle_status wire_make(wire_end *e, bool sends, void *data, uint64_t bytes, uint32_t peer, uint32_t tag,
                                void **out) {
   message *m = calloc(1, sizeof *m);
-  *m = (message){e->w->messages, sends, false, false, data, bytes, sends ? e->rank : peer, sends ? peer : e->rank, tag};
+  *m = (message){NULL, sends, false, false, data, bytes, sends ? e->rank : peer, sends ? peer : e->rank, tag};
   pthread_mutex_lock(&e->w->lock);
   m->next = e->w->messages;
   e->w->messages = m;

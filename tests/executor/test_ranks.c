@@ -8,7 +8,7 @@
 
 /* ---- the proof */
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 /* Four ranks: 0 gives 1 and 2 values, 3 takes theirs, gives rank 0 the result, and rank 1 once more. */
 typedef struct plan {

@@ -4,16 +4,20 @@ timeout: 300
 """
 import copy
 import json
+import os
 import random
+import shutil
+import subprocess
+import sys
 
 import numpy
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 import message_oracle
 from mpi_case import layers, mpirun, need
-from tool_case import good, heddle
+from tool_case import BUILD, SOURCE, TOOL, good, heddle
 
 pytestmark = need()
 FOUR = ["--place", "*0=0/cpu", "--place", "*1=1/cpu", "--place", "*2=2/sim:0", "--place", "*3=3/cpu", "--place", "last=1/cpu"]
@@ -122,3 +126,106 @@ def test_a_rank_that_hangs_is_named_within_the_time_limit(model):
     assert r.status != 0 and r.err.count("it waits for rank ") >= 1, r
     said = [line for line in r.err.splitlines() if "waits for rank" in line or "rank 2 runs stage 3" in line]
     assert all("rank 2" in line for line in said), r  # whoever is first, waits for it or knows who does
+
+
+WRAPPER = """
+import os, resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print("rank", os.environ["OMPI_COMM_WORLD_RANK"], resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)
+"""
+
+
+def test_a_rank_holds_its_own_weights_alone(tmp_path):
+    """Four layers of 36 MiB in a sparse file: one process packs 144 MiB, a rank of four 36."""
+    n = 3072
+    (tmp_path / "weights.bin").touch()
+    os.truncate(tmp_path / "weights.bin", 4 * n * n * 4)
+    weights = []
+    for i in range(4):
+        w = TensorProto(name=f"w{i}", data_type=TensorProto.FLOAT, dims=[n, n], data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", "weights.bin"), ("offset", str(i * n * n * 4)), ("length", str(n * n * 4))):
+            w.external_data.add(key=key, value=value)
+        weights.append(w)
+    nodes = [helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"x{i + 1}"], name=f"mat{i}") for i in range(4)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, n]) for name in ("x0", "x4")]
+    model = helper.make_model(helper.make_graph(nodes, "large", ends[:1], ends[1:], weights),
+                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    (tmp_path / "large.onnx").write_bytes(model.SerializeToString())
+    (tmp_path / "wrap.py").write_text(WRAPPER)
+    program = (sys.executable, str(tmp_path / "wrap.py"), str(TOOL))
+    rules = [word for i in range(4) for word in ("--place", f"mat{i}={i}/cpu")]
+    one = mpirun(1, "run", tmp_path / "large.onnx", "--random", "--device", "*/cpu", program=program)
+    four = mpirun(4, "run", tmp_path / "large.onnx", "--random", "--device", "*/cpu", *rules, program=program)
+    assert one.status == 0 and four.status == 0, (one, four)
+    alone = int(one.out.split()[-1])
+    peaks = [int(line.split()[2]) for line in four.out.splitlines() if line.startswith("rank ")]
+    assert len(peaks) == 4 and max(peaks) <= alone - 50, (alone, peaks)
+
+
+def test_limits_of_memory_are_of_one_rank(model):
+    r = mpirun(2, "run", model, "--random", "--device", "*/cpu", "--place", "*1=1/cpu", "--memory", "1/cpu=1KiB")
+    assert r.status != 0 and "rank 1: " in r.err and "limit" in r.err, r
+    r = mpirun(2, "run", model, "--random", "--device", "*/cpu", "--place", "*1=1/cpu", "--memory", "1/cpu=64MiB,0/cpu=64MiB")
+    assert r.status == 0, r
+
+
+PROGRAM = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include "heddle/heddle.h"
+#include "heddle/mpi.h"
+#define MUST(x) do { if ((x) != HEDDLE_OK) { fprintf(stderr, "line %d: %s\n", __LINE__, err.text); return 1; } } while (0)
+int main(int argc, char **argv) {
+  int level, rank, world;
+  heddle_error err = {0};
+  heddle_context *ctx = NULL;
+  heddle_model *model = NULL;
+  heddle_executor *ex = NULL;
+  heddle_tensor *x = NULL, *y = NULL;
+  MPI_Comm half, nothing = MPI_COMM_NULL;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world);
+  MPI_Comm_split(MPI_COMM_WORLD, world / 2, 0, &half);
+  if (heddle_context_create_mpi(&nothing, NULL, 0, NULL, NULL, &ctx, &err) != HEDDLE_EINVAL) return 1;
+  const char *place[] = {"*=0/cpu", "*1=1/cpu", "*3=1/cpu"};
+  const heddle_model_options o = {.struct_size = sizeof o, .devices = "*/cpu", .place = place, .n_place = 3};
+  for (int turn = 0; turn < 2; turn++) { /* one context after another on the same communicator */
+    uint32_t own = 9, size = 9;
+    MUST(heddle_context_create_mpi(&half, NULL, 0, NULL, NULL, &ctx, &err));
+    heddle_context_rank(ctx, &own, &size);
+    MPI_Comm_rank(half, &rank);
+    if ((int)own != rank || size != 2) return 1;
+    MUST(heddle_model_load(ctx, argv[1], NULL, &o, &model, &err));
+    MUST(heddle_executor_create(model, &ex, &err));
+    MUST(heddle_tensor_create(NULL, (heddle_dtype){2, 32, 1}, (const int64_t[]){8, 64}, 2, &x, &err));
+    for (int i = 0; i < 8 * 64; i++) ((float *)heddle_tensor_data(x))[i] = (float)(i % 7) - 3 + (float)(world / 2);
+    if (rank == 0) MUST(heddle_executor_set_input(ex, 0, x, &err)); /* rank 1 does not read it */
+    for (int k = 0; k < 20; k++) MUST(heddle_executor_run(ex, UINT64_C(60000000000), &err));
+    heddle_status s = heddle_executor_view_output(ex, 0, &y, &err);
+    if (s != (rank == 0 ? HEDDLE_OK : HEDDLE_EINVAL)) return 1;
+    if (rank == 0) printf("half %d: %a\n", world / 2, ((const float *)heddle_tensor_data(y))[5]);
+    heddle_tensor_release(y);
+    heddle_tensor_release(x);
+    heddle_executor_release(ex);
+    heddle_model_release(model);
+    heddle_context_release(ctx);
+    y = NULL;
+  }
+  MPI_Comm_free(&half);
+  return MPI_Finalize();
+}
+"""
+
+
+def test_a_program_with_a_communicator_of_its_own(model, tmp_path):
+    """Two halves of the world run the model at the same time; MPI belongs to the program."""
+    mpicc = shutil.which("mpicc")
+    if mpicc is None:
+        pytest.skip("there is no mpicc")
+    (tmp_path / "program.c").write_text(PROGRAM)
+    built = subprocess.run([mpicc, "-std=c11", f"-I{SOURCE}/include", str(tmp_path / "program.c"), f"-L{BUILD}/lib", "-lheddle_mpi",
+                            "-lheddle", f"-Wl,-rpath,{BUILD}/lib", "-o", str(tmp_path / "program")], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    r = mpirun(4, model, program=(str(tmp_path / "program"),))
+    assert r.status == 0 and r.out.count("half 0: ") == 2 and r.out.count("half 1: ") == 2, r
+    assert len(set(r.out.split("\n"))) == 3, r  # each half gives the same twice, and an empty line ends it
