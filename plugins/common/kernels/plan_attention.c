@@ -20,7 +20,10 @@ static heddle_status add_cache(k_node *n, const more_op *m, uint32_t k, heddle_e
 static heddle_status plan_attention(k_node *n, heddle_error *err) {
   more_op m;
   k_general_launch how = {.text = "attention", .n_types = 2, .n_operands = 7};
-  heddle_status s = k_general_of(n, &m, err);
+  bool widened = false;
+  heddle_status s = k_plan_widened_if_mixed(n, &widened, err);
+  if (s != HEDDLE_OK || widened) return s;
+  s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK) return s;
   how.types[1] = how.types[0];

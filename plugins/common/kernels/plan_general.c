@@ -143,8 +143,8 @@ static heddle_status check_general(const k_node *n, const one_kernel *k, const m
     return ref_refuse(&n->ref, err, "one element of it takes over 2147483647 steps");
   const int second = k->second != 0 ? m->in[k->second].type : REF_TYPE_F32;
   if (second == m->in[0].type || second == REF_TYPE_F32) return HEDDLE_OK;
-  if (second == REF_TYPE_F64 && !more_type_is_real(m->in[0].type)) return HEDDLE_OK;
-  return ref_refuse(&n->ref, err, "operand %u is neither float32 nor of the type of operand 0", k->second);
+  if (second == REF_TYPE_F64 && (m->in[0].type == REF_TYPE_F32 || !more_type_is_real(m->in[0].type))) return HEDDLE_OK;
+  return ref_refuse(&n->ref, err, "there is no kernel for the type of operand %u beside that of operand 0", k->second);
 }
 
 heddle_status k_plan_general(k_node *n, heddle_error *err) {
@@ -154,6 +154,12 @@ heddle_status k_plan_general(k_node *n, heddle_error *err) {
   k_general_launch how = {
       .text = k->text, .name = k->name, .n_types = 1, .n_operands = k->operands, .out = k_output(n, 0)};
   heddle_status s = k_general_of(n, &m, err);
+  if (s == HEDDLE_OK && k->second != 0 && m.in[k->second].type != m.in[0].type &&
+      m.in[k->second].type != REF_TYPE_F32) {
+    bool widened = false; /* halves: there are kernels for float32 and float64 beside others */
+    s = k_plan_widened(n, &widened, err);
+    if (widened) return s;
+  }
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s == HEDDLE_OK && k->second != 0) s = k_element_of(n, m.in[k->second].type, &how.types[how.n_types++], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;

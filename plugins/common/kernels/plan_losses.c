@@ -91,6 +91,11 @@ static heddle_status plan_quantize(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &from, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.out[0].type, &to, err);
   if (s != HEDDLE_OK || m.in[0].count == 0) return s;
+  if (m.i[PRECISION] == REF_TYPE_F32 && (m.in[1].type != REF_TYPE_F32 || m.in[0].type != REF_TYPE_F32)) {
+    bool widened = false;
+    s = k_plan_widened(n, &widened, err);
+    if (s != HEDDLE_OK || widened) return s;
+  }
   if (m.out[0].size > 2) return ref_refuse(&n->ref, err, "it quantizes to integers of 8 and 16 bits here");
   if (m.in[1].type != m.in[0].type || m.i[PRECISION] != m.in[0].type)
     return ref_refuse(&n->ref, err, "its scale and its precision are of another type than operand 0");

@@ -50,6 +50,9 @@ const k_entry *k_scalar_entry(bool own, const char *op);
 /* A node of float16 or bfloat16 by the plan of the same node of float32. widened is set where it has such values. */
 heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err);
 
+/* The same for a node whose operands are of several types of floating-point numbers; else widened is false. */
+heddle_status k_plan_widened_if_mixed(k_node *n, bool *widened, heddle_error *err);
+
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);
 

@@ -85,8 +85,11 @@ enum { L_BATCH, L_LENGTH, L_Q, L_KV, L_K_SIZE, L_V_SIZE };
 
 static heddle_status plan_linear(k_node *n, heddle_error *err) {
   recurrent r;
+  bool widened = false;
+  heddle_status s = k_plan_widened_if_mixed(n, &widened, err);
+  if (s != HEDDLE_OK || widened) return s;
   memset(&r, 0, sizeof r);
-  heddle_status s = k_general_of(n, &r.m, err);
+  s = k_general_of(n, &r.m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, r.m.in[0].type, &r.type, err);
   for (uint32_t k = 3; k < 6 && s == HEDDLE_OK; k++) {
     if (k < r.m.n_in && r.m.in[k].here && r.m.in[k].type != r.m.in[0].type)

@@ -36,11 +36,13 @@ static bool reads(const k_plan *plan, uint32_t first, uint32_t arg) {
   return false;
 }
 
-/* Puts parts in the place of operands and results that are halves, in the steps from first on. */
+/* Puts parts in the place of operands and results that are halves, in the steps from first on, whose own parts come behind. */
 static void use_parts(const heddle_pregion *region, k_plan *plan, uint32_t first) {
+  const uint32_t shift = region->n_inputs + region->n_outputs;
   for (uint32_t i = first; i < plan->n_steps; i++) {
     for (uint32_t k = 0; k < plan->steps[i].n_args; k++) {
       uint32_t *arg = &plan->steps[i].args[k];
+      if (K_IS_WORKSPACE(*arg)) *arg += shift;
       if (*arg == K_TABLE || K_IS_WORKSPACE(*arg)) continue;
       const bool out = (*arg & K_OUTPUT) != 0;
       const uint32_t at = *arg & ~K_OUTPUT;
@@ -48,6 +50,32 @@ static void use_parts(const heddle_pregion *region, k_plan *plan, uint32_t first
       if (value != NULL && more_is_half(value->dtype)) *arg = K_WORKSPACE + (out ? region->n_inputs + at : at);
     }
   }
+}
+
+/* The parts that the float32 plan has itself. */
+static heddle_status keep_parts(k_node *n, const k_plan *looked, heddle_error *err) {
+  const uint32_t shift = n->ref.region->n_inputs + n->ref.region->n_outputs;
+  for (uint32_t i = 0; i < K_WORKSPACES; i++) {
+    if (looked->part_bytes[i] == 0) continue;
+    if (shift + i >= K_WORKSPACES)
+      return ref_refuse(&n->ref, err, "it has more operands and results than are widened here");
+    n->plan->part_bytes[shift + i] = looked->part_bytes[i];
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status k_plan_widened_if_mixed(k_node *n, bool *widened, heddle_error *err) {
+  const heddle_pregion *region = n->ref.region;
+  const heddle_pvalue *first = NULL;
+  *widened = false;
+  for (uint32_t i = 0; i < region->n_inputs; i++) {
+    const heddle_pvalue *value = region_value(region, region->inputs[i]);
+    if (value == NULL || (value->dtype.code != HEDDLE_DTYPE_FLOAT && value->dtype.code != HEDDLE_DTYPE_BFLOAT))
+      continue;
+    if (first == NULL) first = value;
+    if (!region_dtype_equal(value->dtype, first->dtype)) return k_plan_widened(n, widened, err);
+  }
+  return HEDDLE_OK;
 }
 
 heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err) {
@@ -81,6 +109,7 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err) {
       looked.steps[i].chain = NULL;
     }
   }
+  if (s == HEDDLE_OK) s = keep_parts(n, &looked, err);
   plan->table = looked.table;
   plan->table_bytes = looked.table_bytes;
   plan->work += looked.work;

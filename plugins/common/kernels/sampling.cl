@@ -2,7 +2,7 @@
  * _affine_grid and _roi_align (plugins/common/more/image.c) leave. An item has an element of the result. */
 #include "portable.cl"
 
-//! grid_sample: f32; f32
+//! grid_sample: f32; f32 f64
 //! grid_sample: f64; f32 f64
 //! grid_sample: f16; f32 f16
 //! grid_sample: bf16; f32 bf16

@@ -2,6 +2,7 @@
 #define K_INFINITY uintBitsToFloat(0x7f800000u)
 #define K_NAN uintBitsToFloat(0x7fc00000u)
 #include "math64.glsl"
+#include "angles64.glsl"
 
 double k_sigmoid(const double x) {
   const double e = k_exp(-abs(x));
@@ -76,12 +77,20 @@ double k_mod(const double x, const double y) {
 #define S_EXPM1(x) k_expm1(x)
 #define S_LOG(x) k_log(x)
 #define S_LOG1P(x) k_log1p(x)
+#define S_ERF(x) k_erf(x)
 #define S_SIGMOID(x) k_sigmoid(x)
+#define S_SIN(x) k_sin(x)
+#define S_COS(x) k_cos(x)
+#define S_TAN(x) k_tan(x)
+#define S_ASIN(x) k_asin(x)
+#define S_ACOS(x) k_acos(x)
+#define S_ATAN(x) k_atan(x)
 #define S_SINH(x) k_sinh(x)
 #define S_COSH(x) k_cosh(x)
 #define S_TANH(x) k_tanh(x)
 #define S_ASINH(x) k_asinh(x)
 #define S_ACOSH(x) k_acosh(x)
 #define S_ATANH(x) k_atanh(x)
+#define S_POW(x, y) k_pow(x, y)
 #define S_REM(x, y) k_fmod(x, y)
 #define S_MOD(x, y) k_mod(x, y)
