@@ -97,7 +97,7 @@ heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int6
 heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err) {
   char text[300] = "";
   size_t used = 0;
-  if (s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT) return s;
+  if ((s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT) || wish->values == NULL) return s;
   for (uint32_t i = 0; i < m->graph->n_args; i++) {
     const heddle__type *t = type_of(m, i);
     const heddle_tensor *value = wish->values[i];

@@ -188,8 +188,8 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
 }
 
 /* Whether some input or output lies in memory that a device has already, of the size that it has. */
-static bool has_homes(const heddle_model *m, const heddle__order *order) {
-  bool has = m->n_ties > 0;
+static bool has_homes(const heddle__order *order) {
+  bool has = false;
   for (uint32_t i = 0; i < order->n_args && !has; i++) has = order->inputs[i].home != 0;
   for (uint32_t i = 0; i < order->n_homes && !has; i++) has = order->homes[i] != 0;
   return has;
@@ -199,7 +199,7 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
                                     heddle__program **out, heddle_error *err) {
   *out = NULL;
   heddle_error why = {0};
-  if (!m->ranges || wish->exact || has_homes(m, order) || !heddle__precedent_usable(order) || !covers(order, order))
+  if (!m->ranges || wish->exact || has_homes(order) || !heddle__precedent_usable(order) || !covers(order, order))
     return HEDDLE_OK;
   const finding found = find_root(m, order);
   heddle__program *root = found.root;
