@@ -381,6 +381,7 @@ HEDDLE__COLD heddle_status heddle__single_add_stats(heddle_executor *ex, heddle_
   all->replays += atomic_load(&ex->replays);
   all->retries += atomic_load(&ex->retries);
   all->failovers += atomic_load(&ex->failovers);
+  all->growths += atomic_load(&ex->growths);
   all->device_bytes += bytes + heddle__states_bytes(ex);
   if (atomic_load(&ex->dead) != HEDDLE_OK) all->orphan_bytes += bytes;
   return HEDDLE_OK;

@@ -8,6 +8,7 @@
 #include "core/failure.h"
 #include "core/parts.h"
 #include "core/watch.h"
+#include "executor/most.h"
 #include "executor/bind.h"
 #include "executor/budget.h"
 #include "executor/explain.h"
@@ -205,6 +206,23 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
   return s;
 }
 
+/* The graph with the numbers of its dimensions; maxima are read later. */
+static heddle_status take_dims(heddle_model *m, const heddle_graph *graph, const heddle_model_options *o,
+                               heddle_error *err) {
+  size_t n = 0;
+  if (o->n_dims > 0 && o->dims == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "the model's options count dimensions and give none");
+  const char **numbers = heddle__alloc(o->n_dims, sizeof *numbers);
+  if (numbers == NULL) return heddle__no_memory(err, "a model's options");
+  for (size_t i = 0; i < o->n_dims; i++)
+    if (!heddle__most_is(o->dims[i])) numbers[n++] = o->dims[i];
+  heddle_status s = HEDDLE_OK;
+  if (n > 0) s = heddle_graph_bind(graph, numbers, n, &m->graph, err);
+  else m->graph = heddle_graph_retain((heddle_graph *)(uintptr_t)graph);
+  heddle__free((void *)(uintptr_t)numbers);
+  return s;
+}
+
 uint64_t heddle__model_plan_deadline(const heddle_model *m) {
   const uint64_t now = heddle__now_ns(), limit = m->plan_timeout_ns;
   return limit == 0 || limit >= HEDDLE_FOREVER - now ? HEDDLE_FOREVER : now + limit;
@@ -251,8 +269,7 @@ heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph,
   if (m == NULL) return heddle__no_memory(err, "a model");
   atomic_init(&m->references, 1);
   m->ctx = heddle_context_retain(ctx);
-  m->graph = o.n_dims > 0 ? NULL : heddle_graph_retain((heddle_graph *)graph);
-  if (o.n_dims > 0) s = heddle_graph_bind(graph, o.dims, o.n_dims, &m->graph, err);
+  s = take_dims(m, graph, &o, err);
   if (params != NULL) m->params = heddle_params_retain((heddle_params *)params);
   m->has_lock = pthread_mutex_init(&m->lock, NULL) == 0;
   m->feeds = heddle__alloc(graph->n_args, sizeof *m->feeds);
@@ -267,6 +284,7 @@ heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph,
   if (s == HEDDLE_OK && in_ranks) s = take_ranks(m, &o, in_stages, err);
   if (s == HEDDLE_OK) s = take_options(m, &o, err);
   if (s == HEDDLE_OK) s = heddle__ties_read(m, o.state, err);
+  if (s == HEDDLE_OK) s = heddle__most_read(m, o.dims, o.n_dims, err);
   if (s == HEDDLE_OK) s = heddle__prepared_open(m, err);
   if (s == HEDDLE_OK && o.library != NULL) s = heddle__foreign_init(m, o.library, err);
   heddle__watch watch = {.deadline_ns = heddle__model_plan_deadline(m)};
@@ -324,6 +342,7 @@ void heddle_model_release(heddle_model *m) {
   heddle__free(m->keep);
   heddle__free(m->limits);
   heddle__free(m->limits_text);
+  heddle__free(m->most);
   heddle__free(m->on_failure);
   heddle__free(m->state);
   heddle__free(m->ties);

@@ -12,6 +12,12 @@
 struct heddle__program;
 struct heddle__bound;
 
+/* A maximum of the options, of one dimension of an input: most.h. */
+typedef struct heddle__most {
+  uint32_t arg, dim;
+  int64_t most;
+} heddle__most;
+
 struct heddle_model {
   atomic_uint references;
   heddle_context *ctx;
@@ -46,6 +52,8 @@ struct heddle_model {
   char *state;                   /* what the call said of state values, or NULL */
   heddle__tie *ties;             /* which they are: ties.h */
   uint32_t n_ties;
+  heddle__most *most; /* maxima of dimensions */
+  uint32_t n_most;
   char *wish;                      /* with a policy: what the call said of optimisations, or NULL */
   uint32_t retries;                /* 0: the policy is failover */
   bool is_part;                    /* of a stage; rules of settings are those of the whole */

@@ -92,7 +92,8 @@ typedef struct heddle__request {
   bool fast;     /* reduced precision allowed */
   bool late;     /* values are brought to devices with a limit when they are used there, not when they are made */
   bool plain;    /* offers in plain layouts are taken, those with the smallest workspaces */
-  bool open;     /* the shapes are bounds: launches will be resized (range.h) */
+  const heddle__plan_input *bounds; /* of a size of a range: the inputs of the program for its bounds; shown only */
+  bool open;                        /* the shapes are bounds: launches will be resized (range.h) */
 } heddle__request;
 
 /* ---------------------------------------------------------------- devices and values: infer */

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/parts.h"
+#include "executor/most.h"
 #include "executor/precedent.h"
 
 enum { MOST_REFUSALS = 4 }; /* in a row: then shapes are planned each for itself */
@@ -76,8 +77,9 @@ static heddle_status widen(heddle_model *m, const heddle__wish *wish, const hedd
   for (uint32_t i = 0; s == HEDDLE_OK && i < exact->n_args; i++) {
     heddle__known *k = &wide->inputs[i].known;
     for (uint32_t d = 0; is_open(&wide->inputs[i]) && k->data == NULL && d < k->ndim; d++) {
-      if (!differs[(size_t)i * HEDDLE__MAX_NDIM + d]) continue;
-      k->shape[d] = power_of_two(k->shape[d]);
+      const int64_t most = heddle__most_of(m, i, d);
+      if (!differs[(size_t)i * HEDDLE__MAX_NDIM + d] && most == 0) continue;
+      k->shape[d] = most > 0 ? most : power_of_two(k->shape[d]);
       *is_wider = true;
     }
   }
@@ -187,8 +189,8 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
 }
 
 /* Whether some input or output lies in memory that a device has already, of the size that it has. */
-static bool has_homes(const heddle_model *m, const heddle__order *order) {
-  bool has = m->n_ties > 0;
+static bool has_homes(const heddle__order *order) {
+  bool has = false;
   for (uint32_t i = 0; i < order->n_args && !has; i++) has = order->inputs[i].home != 0;
   for (uint32_t i = 0; i < order->n_homes && !has; i++) has = order->homes[i] != 0;
   return has;
@@ -198,13 +200,14 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
                                     heddle__program **out, heddle_error *err) {
   *out = NULL;
   heddle_error why = {0};
-  if (!HEDDLE_HAS_RANGES || !m->ranges || wish->exact || has_homes(m, order) || !heddle__precedent_usable(order) || !covers(order, order))
+  if (!HEDDLE_HAS_RANGES || !m->ranges || wish->exact || has_homes(order) || !heddle__precedent_usable(order) ||
+      !covers(order, order))
     return HEDDLE_OK;
   const finding found = find_root(m, order);
   heddle__program *root = found.root;
   heddle_status s = HEDDLE_OK;
-  const bool grows =
-      root == NULL && found.is_known && !found.is_refused && atomic_load(&m->range_failures) < MOST_REFUSALS;
+  const bool grows = root == NULL && (found.is_known || m->n_most > 0) && !found.is_refused &&
+                     atomic_load(&m->range_failures) < MOST_REFUSALS;
   if (grows) s = grow(m, wish, order, &root, &why);
   if (s == HEDDLE_OK && root == NULL) return HEDDLE_OK;
   const bool has_root = s == HEDDLE_OK;

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/parts.h"
+#include "executor/most.h"
 #include "executor/range.h"
 #include "executor/states.h"
 #include "executor/survive.h"
@@ -351,6 +352,11 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     else if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program))
       retarget(ex, program);
     else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
+    if (s == HEDDLE_OK && b->program->root != NULL && b->program->root != ex->last_root) {
+      ex->last_root = b->program->root;
+      atomic_fetch_add(&ex->growths, 1);
+    }
+    s = heddle__most_blame(ex->model, &wish, s, err);
     heddle__program_release(program);
     heddle__wish_free(&wish);
     if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/most.h"
 #include "executor/optimize.h"
 #include "graph/declared.h"
 
@@ -39,7 +40,7 @@ heddle_status heddle__model_fits(const heddle_model *m, uint32_t arg, heddle_dty
   if (!t->has_shape) return HEDDLE_OK;
   bool fits = t->ndim == ndim;
   for (uint32_t d = 0; d < ndim && fits; d++) fits = t->dims[d].value < 0 || t->dims[d].value == shape[d];
-  if (fits) return HEDDLE_OK;
+  if (fits) return heddle__most_check(m, arg, shape, err);
   char a[256], b[128];
   heddle__declared_shape(t, a, sizeof a);
   heddle__shape_name(shape, ndim, b, sizeof b);

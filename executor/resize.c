@@ -207,6 +207,7 @@ static heddle_status make_plan(const heddle__plan *root, const heddle__order *or
   plan->req = root->req;
   plan->req.inputs = order->req.inputs;
   plan->req.open = false;
+  plan->req.bounds = root->req.inputs;
   plan->schemas = root->schemas;
   heddle_status s = heddle__pass_infer(plan, err);
   sizing z = {.root = root, .plan = plan};

@@ -53,7 +53,8 @@ struct heddle_executor {
   heddle_error dead_words;  /* written before dead */
   atomic_int dead;          /* HEDDLE_OK, or what every call answers */
   atomic_bool has_outputs;
-  atomic_ullong runs, copies, bytes_copied, replays, retries, failovers;
+  const void *last_root; /* the program for bounds that the last size was of; to compare alone */
+  atomic_ullong runs, copies, bytes_copied, replays, retries, failovers, growths;
 };
 
 /* HEDDLE_EINVAL for NULL, HEDDLE_EFORK, what made the executor dead, HEDDLE_EBUSY while a run is pending. */

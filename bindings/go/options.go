@@ -51,7 +51,7 @@ func WithKeep(nodes ...string) Option {
 	return func(o *options) { o.keep = append(o.keep, nodes...) }
 }
 
-// WithDims gives numbers for dimensions that the graph names: "batch=8".
+// WithDims gives numbers for dimensions that the graph names, "batch=8", or the most that one can be, "length<=512".
 func WithDims(rules ...string) Option {
 	return func(o *options) { o.dims = append(o.dims, rules...) }
 }

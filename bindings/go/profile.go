@@ -29,6 +29,7 @@ type Stats struct {
 	DeviceBytes uint64 // of memory, on all devices
 	Retries     uint64
 	Failovers   uint64
+	Growths     uint64 // programs for larger bounds of open dimensions
 }
 
 // Profile runs once with each step timed, a little slower than Run, and gives the steps in order of their start. Inputs
@@ -84,5 +85,5 @@ func (c *Call) Stats() (Stats, error) {
 		return Stats{}, c.about.errorOf(status, words)
 	}
 	return Stats{uint64(s.runs), uint64(s.copies), uint64(s.bytes_copied), uint64(s.device_bytes), uint64(s.retries),
-		uint64(s.failovers)}, nil
+		uint64(s.failovers), uint64(s.growths)}, nil
 }

@@ -144,5 +144,6 @@ void ctl_stats(heddle__staged *st, heddle_executor_stats *all) {
       all->replays += one.replays;
       all->retries += one.retries;
       all->failovers += one.failovers;
+      all->growths += one.growths;
     }
 }

@@ -312,6 +312,23 @@ static bool has_open_input(const heddle__plan *plan) {
   return false;
 }
 
+/* The bounds of the program that this one is a size of. */
+static void say_range(const heddle__plan *plan, heddle__sheet *sheet) {
+  const heddle_graph *g = plan->req.graph;
+  const char *sep = "range     a size of the program for shapes up to";
+  for (uint32_t i = 0; plan->req.bounds != NULL && i < g->n_args; i++) {
+    const heddle__known *k = &plan->req.bounds[i].known, *mine = &plan->req.inputs[i].known;
+    char shape[128];
+    if (plan->req.bounds[i].source != HEDDLE__SOURCE_INPUT || k->ndim != mine->ndim || k->ndim == 0 ||
+        memcmp(k->shape, mine->shape, k->ndim * sizeof *k->shape) == 0)
+      continue;
+    heddle__shape_name(k->shape, k->ndim, shape, sizeof shape);
+    heddle__say(sheet, "%s '%s' %s", sep, g->nodes[g->args[i]].name, shape);
+    sep = ",";
+  }
+  if (*sep == ',') heddle__say(sheet, "\n");
+}
+
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   heddle__say(sheet, "plan      %s\n", plan->req.graph->source);
   say_devices(plan, sheet);
@@ -320,6 +337,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
                 plan->req.in_flight);
   if (has_open_input(plan))
     heddle__say(sheet, "programs  at most %" PRIu32 " are kept, one for each set of shapes\n", plan->req.programs);
+  say_range(plan, sheet);
   if (plan->req.fast) heddle__say(sheet, "precision fast: float32 may be computed in fewer bits\n");
   if (plan->fitted != NULL) heddle__say(sheet, "to fit    %s\n", plan->fitted);
   if (plan->placing != NULL) heddle__say_bytes(sheet, plan->placing->text, strlen(plan->placing->text));

@@ -175,6 +175,7 @@ typedef struct heddle_executor_stats {
   uint64_t replays;      /* segments replayed from a capture */
   uint64_t retries;      /* failed runs and plans that were repeated unchanged, as the model's on_failure requests */
   uint64_t failovers;    /* failed runs and plans that were planned again, on other devices or with less memory */
+  uint64_t growths;      /* programs for larger bounds of open dimensions that the executor went over to */
 } heddle_executor_stats;
 HEDDLE_API heddle_status heddle_executor_get_stats(heddle_executor *ex, heddle_executor_stats *out, heddle_error *err);
 

@@ -44,7 +44,9 @@ typedef struct heddle_model_options {
   const char *optimize;    /* optimisations that rewrite the graph before placement (docs/optimize.md): "off", "on", or
                            names separated by ','; NULL: the setting optimize, else as the graph specifies */
   const char *const *dims; /* rules "NAME=NUMBER" for dimensions that the graph names (see heddle_graph_bind); shapes
-                              that are known early are planned and optimised early */
+                              that are known early are planned and optimised early. Or "NAME<=NUMBER": the most that an
+                              input's dimension of that name can be; programs are laid out for it from the start, and
+                              larger inputs are HEDDLE_EINVAL (docs/memory.md) */
   size_t n_dims;
   const char *memory; /* limits on the memory used on devices, "sim:0=64MiB,opencl:0=2GiB" (docs/memory.md); NULL:
                          the setting limit.memory, else no limit */

@@ -190,14 +190,14 @@ heddle_status attention_query(const onednn *self, const heddle_pregion *region, 
   if (d == dnnl_success) {
     heddle_layout layouts[ONEDNN_INPUTS] = {0};
     if (h.fast) layouts[h.a.q.slot] = layouts[h.a.k.slot] = layouts[h.a.v.slot] = onednn_plain_layout(dnnl_bf16);
-    uint64_t workspace = workspace_of(&h);
-    const bool resizes = takes_lengths(self, region, &h, &workspace);
+    uint64_t lengths = 0; /* set also where they do not fit */
+    const bool resizes = takes_lengths(self, region, &h, &lengths);
     const heddle_poffer answer = {
         .struct_size = sizeof answer,
         .flags = resizes ? HEDDLE_OFFER_RESIZES : 0,
         .input_layouts = layouts,
         .input_flags = h.a.flags,
-        .workspace_bytes = workspace,
+        .workspace_bytes = resizes ? lengths : workspace_of(&h),
         .workspace_align = CPU_ALIGNMENT,
         .cost_ns = cost_of(&h.a),
     };

@@ -25,6 +25,14 @@ def test_sample(name, tmp_path):
     assert len(r.state("pass")) >= 20 and r.cases["numerics/run:Add"].state == "pass", r
 
 
+@pytest.mark.parametrize("name", ["cpu", "sim", "vulkan"])
+def test_resize(name, tmp_path):
+    """Plugins of the tree resize launches; what their kernels cannot is refused. The others are in test_plugins_whole.py."""
+    file, env = plugin(name)
+    r = check(tmp_path, file, "--only", "numerics/resize", **env)
+    assert r.status == 0 and r.state("pass") == ["numerics/resize"], r
+
+
 @pytest.mark.parametrize("rule", ["d2h:3:fault", "alloc:6:fault", "d2d:2:async:fault", "sync:2:fault"])
 def test_sim_lost(rule, tmp_path):
     """A device that is lost at work stays so, in the first words, as a setting of sim's makes it."""

@@ -32,7 +32,8 @@ typedef struct subject {
   float w[WIDTH * WIDTH];
 } subject;
 
-static void set_up(subject *t, const char *devices, const char *key, const char *value, uint32_t in_flight) {
+static heddle_status make(subject *t, const char *devices, const char *key, const char *value, uint32_t in_flight,
+                          const char *dim) {
   static sketch s;
   const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", "check,fault"}, {key, value}};
   const int64_t square[] = {WIDTH, WIDTH};
@@ -44,8 +45,13 @@ static void set_up(subject *t, const char *devices, const char *key, const char 
   memcpy(t->w, data_of(w), sizeof t->w);
   OK(heddle_params_create(&name, &w, 1, &t->params, &err));
   heddle_tensor_release(w);
-  const heddle_model_options o = {.struct_size = sizeof o, .devices = devices, .in_flight = in_flight};
-  OK(heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err));
+  const heddle_model_options o = {
+      .struct_size = sizeof o, .devices = devices, .in_flight = in_flight, .dims = &dim, .n_dims = dim != NULL ? 1 : 0};
+  return heddle_model_create(t->ctx, t->graph, t->params, &o, &t->model, &err);
+}
+
+static void set_up(subject *t, const char *devices, const char *key, const char *value, uint32_t in_flight) {
+  OK(make(t, devices, key, value, in_flight, NULL));
 }
 
 static void tear_down(subject *t) {
@@ -282,5 +288,48 @@ static void shapes_are_planned_each_for_itself(void **state) {
   tear_down(&t);
 }
 
-CASES(CASE(a_program_grows_and_is_resized), CASE(launches_stay), CASE(calls_fail_in_a_resize),
-      CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))
+static uint64_t growths(heddle_executor *ex) {
+  heddle_executor_stats stats = {.struct_size = sizeof stats};
+  OK(heddle_executor_get_stats(ex, &stats, &err));
+  return stats.growths;
+}
+
+/* A maximum of the options: the first program is laid out for it, nothing grows, and what is beyond it is refused by name. */
+static void maxima_of_dimensions(void **state) {
+  (void)state;
+  for (int p = 0; p < PLACES; p++) {
+    subject t;
+    heddle_executor *ex;
+    char *text = NULL;
+    OK(make(&t, places[p], "ranges", "on", 1, "n<=64"));
+    OK(heddle_executor_create(t.model, &ex, &err));
+    OK(run(&t, ex, 20, false, &err));
+    const heddle__program *root = program_of(ex)->root;
+    assert_non_null(root);
+    assert_int_equal(root->order_of->inputs[0].known.shape[0], 64);
+    OK(heddle_executor_explain(ex, HEDDLE_EXPLAIN_TEXT, &text, &err));
+    assert_non_null(strstr(text, "shapes up to 'x' [64, 16]"));
+    heddle_free(text);
+    for (int64_t n = 2; n <= 64; n += 31) OK(run(&t, ex, n, n % 2 == 0, &err));
+    heddle_error why = {0};
+    assert_int_equal(run(&t, ex, 65, false, &why), HEDDLE_EINVAL);
+    assert_non_null(strstr(why.text, "'n', is 65"));
+    assert_non_null(strstr(why.text, "allow 64"));
+    assert_int_equal(run(&t, ex, 65, true, &why), HEDDLE_EINVAL);
+    OK(run(&t, ex, 30, false, &err));
+    assert_ptr_equal(program_of(ex)->root, root);
+    assert_int_equal(growths(ex), 1);
+    heddle_executor_release(ex);
+    tear_down(&t);
+  }
+  static const char *const wrong[] = {"m<=4", "n<=0", "n<=", "<=3", "n<=4x", "n<=99999999999"};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    subject t;
+    assert_int_equal(make(&t, "cpu", "ranges", "on", 1, wrong[i]), i == 0 ? HEDDLE_ENOTFOUND : HEDDLE_EINVAL);
+    t.model = NULL;
+    tear_down(&t);
+  }
+}
+
+CASES(CASE(maxima_of_dimensions), CASE(a_program_grows_and_is_resized), CASE(launches_stay),
+      CASE(calls_fail_in_a_resize), CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))

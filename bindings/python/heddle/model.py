@@ -279,7 +279,7 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
     flags = _PRECISION[precision] | (0 if capture else _NO_CAPTURE) | (0 if annotations else _IGNORE_ANNOTATIONS)
     return {
         "devices": _device_list(devices), "library": library, "model_name": name, "place": _rules(place),
-        "keep": [keep] if isinstance(keep, str) else list(keep), "dims": _rules(dims), "optimize": optimize,
+        "keep": [keep] if isinstance(keep, str) else list(keep), "dims": [rule.replace("=<=", "<=", 1) for rule in _rules(dims)], "optimize": optimize,
         "flags": flags | (0 if reuse else _NO_REUSE) | (_SLOTS if slots else 0),
         "memory": ",".join(_rules(memory)) or None, "on_failure": on_failure, "pool": pool or 0, "in_flight": in_flight,
         "max_streams": max_streams, "max_programs": max_programs,
@@ -304,7 +304,7 @@ def _in_memory(model: Any) -> Any:
 def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, params: str | os.PathLike[str] | None = None, *,
          devices: str | Device | Iterable[str | Device] | None = None, library: str | os.PathLike[str] | None = None,
          name: str | None = None, place: str | Mapping[str, str | Device] | Sequence[str] | None = None,
-         keep: str | Sequence[str] = (), dims: Mapping[str, int] | Sequence[str] | None = None,
+         keep: str | Sequence[str] = (), dims: Mapping[str, int | str] | Sequence[str] | None = None,
          optimize: bool | str | Sequence[str] | None = None, precision: str | None = None,
          memory: str | Mapping[str, str] | None = None, on_failure: str | None = None, pool: int | None = None,
          in_flight: int = 1, max_streams: int = 0, max_programs: int = 0, upload_timeout: float | None = None,
@@ -323,7 +323,8 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
     library         the TVM library whose functions a graph's nodes call; name: which of the models in a library
     place           rules for nodes, {"conv*": "vulkan:0"}, or "auto": where a run is predicted to be shortest
     keep            nodes whose values are outputs too, behind the model's: "relu3", or "split:1"
-    dims            numbers for dimensions that the file names, {"batch": 4}: shapes known early are planned early
+    dims            numbers for dimensions that the file names, {"batch": 4}: shapes known early are planned early; or the
+                    most that one can be, {"length": "<=512"}: programs are laid out for that from the start
     optimize        which optimisations rewrite the graph: True, False, or names; None: as settings or the graph say
     precision       "fast": float32 may be computed in bfloat16 or the like; "strict": it may not
     memory          limits for devices, {"sim:0": "64MiB"}

@@ -206,11 +206,11 @@ static PyObject *stats(PyObject *self, PyObject *none) {
   heddle_status s = heddle_executor_get_stats(e->ex, &t, &err);
   heddle_py_executor_leave(e, NULL);
   if (s != HEDDLE_OK) return heddle_py_executor_fail(e, s, &err);
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "runs", (unsigned long long)t.runs, "bytes_copied",
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "runs", (unsigned long long)t.runs, "bytes_copied",
                        (unsigned long long)t.bytes_copied, "copies", (unsigned long long)t.copies, "device_bytes",
                        (unsigned long long)t.device_bytes, "orphan_bytes", (unsigned long long)t.orphan_bytes,
                        "replays", (unsigned long long)t.replays, "retries", (unsigned long long)t.retries, "failovers",
-                       (unsigned long long)t.failovers);
+                       (unsigned long long)t.failovers, "growths", (unsigned long long)t.growths);
 }
 
 static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs) {

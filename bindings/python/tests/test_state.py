@@ -59,6 +59,7 @@ def test_a_cache_that_grows(devices, place):
     executor = load(model, devices, state="auto", place=place).executor()
     assert [one["axis"] for one in executor.state_info()] == [2] * 4
     moved = decode(model, executor, first=3)
+    assert 1 <= executor.stats()["growths"] <= 6  # each power of two is planned, the lengths between are its sizes
     if devices == "sim:0":  # the token and the logits, nothing else
         assert set(moved[1:]) == {8 + 4 * WORDS}, moved
         assert {one["device"] for one in executor.state_info()} == {"sim:0"}

@@ -35,7 +35,7 @@ struct ModelOptions {
   std::string model_name = {}; // selects a model in a library with several
   std::chrono::nanoseconds upload_timeout = std::chrono::nanoseconds(0);
   std::string optimize = {};          // "off", "on", names
-  std::vector<std::string> dims = {}; // {"batch=4"}
+  std::vector<std::string> dims = {}; // {"batch=4", "length<=512"}
   std::string memory = {};            // "sim:0=64MiB"
   std::string on_failure = {};        // "error", "retry", "retry:N", "failover"
   std::string trust = {};             // of load: a trust file, by which every file must be signed

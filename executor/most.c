@@ -1,0 +1,114 @@
+/* executor/most.c: see most.h. */
+#include "executor/most.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+static const char *behind(const char *rule) {
+  const char *at = rule != NULL ? strstr(rule, "<=") : NULL;
+  return at != NULL && strchr(rule, '=') == at + 1 ? at + 2 : NULL;
+}
+
+bool heddle__most_is(const char *rule) {
+  return behind(rule) != NULL;
+}
+
+/* 0 where it is no number from 1 on that a dimension may have. */
+static int64_t number_of(const char *text) {
+  int64_t n = 0;
+  if (*text == '\0') return 0;
+  for (; *text != '\0'; text++) {
+    if (*text < '0' || *text > '9' || n > INT32_MAX) return 0;
+    n = n * 10 + (*text - '0');
+  }
+  return n;
+}
+
+static const heddle__type *type_of(const heddle_model *m, uint32_t arg) {
+  return &m->graph->types[heddle__model_arg(m, arg)->first_entry];
+}
+
+/* Gives fn each dimension of an input that has a name. */
+static uint32_t each_name(const heddle_model *m, const char *name, size_t length, heddle__most *out, int64_t most) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < m->graph->n_args; i++) {
+    const heddle__type *t = type_of(m, i);
+    for (uint32_t d = 0; t->has_shape && d < t->ndim; d++) {
+      const char *symbol = t->dims[d].symbol;
+      if (symbol == NULL || strlen(symbol) != length || memcmp(symbol, name, length) != 0) continue;
+      if (out != NULL) out[n] = (heddle__most){.arg = i, .dim = d, .most = most};
+      n++;
+    }
+  }
+  return n;
+}
+
+static heddle_status read_one(heddle_model *m, const char *rule, heddle_error *err) {
+  const char *number = behind(rule);
+  const size_t length = (size_t)(number - 2 - rule);
+  const int64_t most = number_of(number);
+  if (most < 1 || length == 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: dimension '%.200s': expected NAME<=NUMBER, a number from 1 on",
+                        m->graph->source, rule);
+  const uint32_t n = each_name(m, rule, length, NULL, 0);
+  if (n == 0)
+    return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: dimension '%.200s': no input has an open dimension of that name",
+                        m->graph->source, rule);
+  heddle__most *all = heddle__alloc(m->n_most + n, sizeof *all);
+  if (all == NULL) return heddle__no_memory(err, "a model's options");
+  if (m->n_most > 0) memcpy(all, m->most, m->n_most * sizeof *all);
+  each_name(m, rule, length, all + m->n_most, most);
+  heddle__free(m->most);
+  m->most = all;
+  m->n_most += n;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__most_read(heddle_model *m, const char *const *rules, size_t n, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (size_t i = 0; i < n && s == HEDDLE_OK; i++)
+    if (heddle__most_is(rules[i])) s = read_one(m, rules[i], err);
+  return s;
+}
+
+/* Of several rules for a name the least. */
+int64_t heddle__most_of(const heddle_model *m, uint32_t arg, uint32_t dim) {
+  int64_t most = 0;
+  for (uint32_t i = 0; i < m->n_most; i++)
+    if (m->most[i].arg == arg && m->most[i].dim == dim && (most == 0 || m->most[i].most < most)) most = m->most[i].most;
+  return most;
+}
+
+heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int64_t *shape, heddle_error *err) {
+  for (uint32_t i = 0; i < m->n_most; i++) {
+    const heddle__most *x = &m->most[i];
+    if (x->arg != arg || shape[x->dim] <= x->most) continue;
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "%s: input '%s': dimension %u, '%s', is %lld, and the model's options allow %lld at most",
+                        m->graph->source, heddle__model_arg(m, arg)->name, (unsigned)x->dim,
+                        type_of(m, arg)->dims[x->dim].symbol, (long long)shape[x->dim], (long long)x->most);
+  }
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err) {
+  char text[300] = "";
+  size_t used = 0;
+  if ((s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT) || wish->values == NULL) return s;
+  for (uint32_t i = 0; i < m->graph->n_args; i++) {
+    const heddle__type *t = type_of(m, i);
+    const heddle_tensor *value = wish->values[i];
+    for (uint32_t d = 0; value != NULL && t->has_shape && t->ndim == value->ndim && d < t->ndim; d++) {
+      if (t->dims[d].value >= 0 || used >= sizeof text) continue;
+      const char *symbol = t->dims[d].symbol != NULL ? t->dims[d].symbol : "?";
+      const int n =
+          snprintf(text + used, sizeof text - used, "%s'%.40s' dimension %u (%.40s) = %lld", used > 0 ? ", " : "",
+                   heddle__model_arg(m, i)->name, (unsigned)d, symbol, (long long)value->shape[d]);
+      if (n > 0) used += (size_t)n;
+    }
+  }
+  return used > 0 ? heddle__prefix(err, s, "for %s: ", text) : s;
+}

@@ -1,0 +1,23 @@
+/* executor/most.h: maxima of open dimensions, as the model's options give them ("length<=512" among the dims). A program
+ * is planned for them from the start, and an input beyond one is refused. */
+#ifndef HEDDLE_EXECUTOR_MOST_H
+#define HEDDLE_EXECUTOR_MOST_H
+
+#include "executor/model.h"
+
+/* Whether a rule of the options' dims is one of these. */
+bool heddle__most_is(const char *rule);
+
+/* Reads those among n rules. HEDDLE_ENOTFOUND where no input has a dimension of that name. */
+heddle_status heddle__most_read(heddle_model *m, const char *const *rules, size_t n, heddle_error *err);
+
+/* The maximum of a dimension of an input (by position in graph->args); 0: none. */
+int64_t heddle__most_of(const heddle_model *m, uint32_t arg, uint32_t dim);
+
+/* HEDDLE_EINVAL where a shape, of as many dimensions as the input has, is beyond a maximum: names the dimension. */
+heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int64_t *shape, heddle_error *err);
+
+/* After a failure for want of memory: puts before the words which open dimensions were how large. Returns s. */
+heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err);
+
+#endif
