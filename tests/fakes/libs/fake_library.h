@@ -45,7 +45,7 @@ typedef struct fake_product {
   fake_type type;
   float alpha, beta;
   const void *a, *b;
-  const float *c;
+  const float *c, *bias; /* bias: added to each column; NULL: none */
   float *d;
   int64_t lda, ldb, ldc, ldd, a_stride, b_stride, c_stride, d_stride;
   void *workspace;
