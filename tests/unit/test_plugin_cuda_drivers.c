@@ -321,10 +321,11 @@ static void parts_of_a_card_have_their_own_names(void **state) {
   sim_close(&t);
 }
 
+static const char ptx[] = ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry count_set(\n"
+                          ".param .u64 count_set_0,\n.param .align 8 .b8 count_set_1[4000]\n)\n{ ret; }\n";
+
 /* A kernel has a parameter of 4,000 bytes that its caller does not give: it reads zeros. */
 static void parameters_that_are_not_given_are_zero(void **state) {
-  static const char ptx[] = ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry count_set(\n"
-                            ".param .u64 count_set_0,\n.param .align 8 .b8 count_set_1[4000]\n)\n{ ret; }\n";
   static const uint32_t one[3] = {1, 1, 1};
   sim_test t;
   heddle_pmodule *module = NULL;
@@ -343,6 +344,38 @@ static void parameters_that_are_not_given_are_zero(void **state) {
   OK(&t, t.p->module->kernel_get(module, "count_set", &kernel, &info, &t.err));
   OK(&t, t.p->module->launch(s, kernel, one, one, 0, &arg, 1, &t.err));
   sim_expect(&t, s, b, 1, 0);
+  t.p->module->unload(module);
+  t.p->memory->free(t.dev[0], b);
+  t.p->stream->close(s);
+  sim_close(&t);
+  double_is_clean();
+}
+
+/* A driver may load a kernel's code at its first launch, which waits for the device: not in a capture. */
+static void a_capture_may_be_a_kernels_first_launch(void **state) {
+  static const uint32_t one[3] = {1, 1, 1};
+  sim_test t;
+  heddle_pmodule *module = NULL;
+  heddle_pkernel *kernel = NULL;
+  heddle_pkernel_info info = {.struct_size = sizeof info};
+  heddle_pgraph *graph = NULL;
+  (void)state;
+  setenv("FAKE_GPU_KERNELS", HEDDLE_TEST_BUILD "/tests/fakes/cuda/fake_kernels.so", 1);
+  cuda_environment();
+  if (gpu_is_real()) SKIP("the kernel is a function of C");
+  cuda_open(&t, 1, NULL);
+  heddle_pbuffer *b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, BYTES);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  const heddle_pargument arg = {.buffer = b};
+  sim_fill(&t, s, b, BYTES, 77);
+  OK(&t, t.p->module->load(t.dev[0], "ptx", ptx, sizeof ptx, &module, &t.err));
+  OK(&t, t.p->module->kernel_get(module, "count_set", &kernel, &info, &t.err));
+  OK(&t, t.p->capture->begin(s, &t.err));
+  OK(&t, t.p->module->launch(s, kernel, one, one, 0, &arg, 1, &t.err));
+  OK(&t, t.p->capture->end(s, &graph, &t.err));
+  OK(&t, t.p->capture->replay(graph, s, &t.err));
+  sim_expect(&t, s, b, 1, 0);
+  t.p->capture->free(graph);
   t.p->module->unload(module);
   t.p->memory->free(t.dev[0], b);
   t.p->stream->close(s);
@@ -547,7 +580,8 @@ CASES(CASE(a_device_goes_on_in_its_own_context), CASE(without_a_context_of_its_o
       CASE(kept_pieces_are_given_back), CASE(a_registration_holds_up_nobody),
       CASE(more_than_may_be_registered_is_copied), CASE(pages_are_the_machines),
       CASE(parts_of_a_card_have_their_own_names), CASE(parameters_that_are_not_given_are_zero),
-      CASE(an_older_driver_has_the_older_library), CASE(a_newer_driver_has_the_newer_library),
-      CASE(completions_are_seen_before_the_drivers_call), CASE(without_counters_the_drivers_call_signals),
-      CASE(a_counter_that_is_refused_is_done_without), CASE(completions_are_signalled_once),
-      CASE(a_library_for_a_newer_driver_is_named), CASE(missing_libraries_are_a_warning))
+      CASE(a_capture_may_be_a_kernels_first_launch), CASE(an_older_driver_has_the_older_library),
+      CASE(a_newer_driver_has_the_newer_library), CASE(completions_are_seen_before_the_drivers_call),
+      CASE(without_counters_the_drivers_call_signals), CASE(a_counter_that_is_refused_is_done_without),
+      CASE(completions_are_signalled_once), CASE(a_library_for_a_newer_driver_is_named),
+      CASE(missing_libraries_are_a_warning))
