@@ -9,7 +9,7 @@
 /* Scratch memory that NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. */
 #define WORKSPACE UINT64_C(0x400000)
 #define WORKSPACE_HOPPER UINT64_C(0x2000000)
-enum { HOPPER = 9 };
+enum { HOPPER = 9, MOST_FOUND = 4 /* algorithms that are tried */ };
 
 typedef struct lt_state {
   const lt_calls *calls;
@@ -21,7 +21,8 @@ typedef struct lt_state {
 typedef struct lt_step {
   gpu_product_step product;
   void *desc, *a, *b, *c, *d;
-  lt_algo algo;
+  lt_result found[MOST_FOUND]; /* best first */
+  int n_found, at;
 } lt_step;
 
 static void version(const void *calls, char *buf, size_t bytes) {
@@ -118,23 +119,37 @@ static int make_all(const lt_calls *lt, lt_step *step) {
   return status;
 }
 
-static int choose(const heddle_pdevice *dev, const lt_state *state, lt_step *step, int *found) {
+/* Moves on to the first algorithm from at on that is promised to work. */
+static bool settle(lt_step *step) {
+  while (step->at < step->n_found && step->found[step->at].state != 0) step->at++;
+  return step->at < step->n_found;
+}
+
+static bool next(gpu_library_step *head, char *why, size_t bytes) {
+  (void)why, (void)bytes; /* it has no names for them */
+  lt_step *step = (lt_step *)head;
+  step->at++;
+  return settle(step);
+}
+
+static int choose(const heddle_pdevice *dev, const lt_state *state, lt_step *step, bool *found) {
   static const int sides[] = {LT_PREF_ALIGN_A, LT_PREF_ALIGN_B, LT_PREF_ALIGN_C, LT_PREF_ALIGN_D};
   const lt_calls *lt = state->calls;
   const uint32_t alignment = dev->info->alignment < 256 ? (uint32_t)dev->info->alignment : 256;
   const uint64_t most = step->product.library_bytes;
-  lt_result result;
   void *pref = NULL;
-  memset(&result, 0, sizeof result);
-  *found = 0;
+  *found = false;
   int status = lt->pref_create(&pref);
   if (status != 0) return status;
   status = lt->pref_set(pref, LT_PREF_MAX_WORKSPACE, &most, sizeof most);
   for (int i = 0; i < 4 && status == 0; i++) status = lt->pref_set(pref, sides[i], &alignment, sizeof alignment);
   if (status == 0)
-    status = lt->choose(state->handle, step->desc, step->a, step->b, step->c, step->d, pref, 1, &result, found);
-  if (status == 0 && *found > 0) status = result.state;
-  step->algo = result.algo;
+    status = lt->choose(state->handle, step->desc, step->a, step->b, step->c, step->d, pref, MOST_FOUND, step->found,
+                        &step->n_found);
+  if (status == 0) {
+    *found = settle(step);
+    if (!*found && step->n_found > 0) status = step->found[0].state;
+  }
   lt->pref_destroy(pref);
   return status;
 }
@@ -158,7 +173,7 @@ static heddle_status prepare_one(heddle_pdevice *dev, void *memory, const gpu_as
   const lt_state *state = memory;
   void *block = NULL;
   gpu_scope scope;
-  int found = 0;
+  bool found = false;
   heddle_status s = gpu_new(dev->host, sizeof(lt_step), "a product", &block, err);
   if (s != HEDDLE_OK) return s;
   lt_step *step = block;
@@ -170,7 +185,7 @@ static heddle_status prepare_one(heddle_pdevice *dev, void *memory, const gpu_as
   if (s == HEDDLE_OK && !inside) s = HEDDLE_EDEVICE;
   int status = s == HEDDLE_OK ? make_all(state->calls, step) : 0;
   if (s == HEDDLE_OK && status == 0) status = choose(dev, state, step, &found);
-  if (s == HEDDLE_OK && status == 0 && found > 0) {
+  if (s == HEDDLE_OK && status == 0 && found) {
     snprintf(why, bytes, "%s%s%s",
              p.rounding == GPU_BFLOAT16 ? "in bfloat16"
              : p.rounding == GPU_EXACT  ? ""
@@ -215,10 +230,10 @@ static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const g
     status = state->calls->desc_set(step->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
   }
   if (status == 0)
-    status =
-        state->calls->matmul(state->handle, step->desc, &p->alpha, gpu_pointer(o.b), step->a, gpu_pointer(o.a), step->b,
-                             &p->beta, gpu_pointer(o.c != 0 ? o.c : o.out), step->c, gpu_pointer(o.out), step->d,
-                             &step->algo, gpu_pointer(workspace), (size_t)step->product.library_bytes, stream->handle);
+    status = state->calls->matmul(state->handle, step->desc, &p->alpha, gpu_pointer(o.b), step->a, gpu_pointer(o.a),
+                                  step->b, &p->beta, gpu_pointer(o.c != 0 ? o.c : o.out), step->c, gpu_pointer(o.out),
+                                  step->d, &step->found[step->at].algo, gpu_pointer(workspace),
+                                  (size_t)step->product.library_bytes, stream->handle);
   if (bias != NULL) pthread_mutex_unlock(&state->lock);
   if (status == 0) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EFAILED, status, "%s:%u: cublasLtMatmul: %s (%d)", head->dev->vendor->name,
@@ -251,5 +266,6 @@ const gpu_library cuda_cublaslt = {
     .device_close = device_close,
     .prepare = prepare,
     .free = step_free,
+    .next = next,
     .run = run,
 };

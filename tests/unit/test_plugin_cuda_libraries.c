@@ -211,6 +211,22 @@ static void weights_are_rounded_once(void **state) {
   rig_close(&b.r);
 }
 
+/* What heuristics list and then does not run leaves the next that they list. */
+static void the_second_algorithm_is_tried(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 1, false, 0, exact};
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_SECOND", "1", 1);
+  library_open(&b, NULL, NULL);
+  gemm(&b.r, &g);
+  conv(&b, &convs[0], 0, exact);
+  assert_non_null(strstr(b.last, "algorithm 1"));
+  conv(&b, &convs[0], HEDDLE_REGION_FAST, tf32);
+  assert_int_equal(b.taken, 3);
+  assert_int_equal(b.refused, 0);
+  rig_close(&b.r);
+}
+
 /* A row that is added as it is goes into the library's call; where the library has no such algorithm, as before. */
 static void a_bias_is_the_librarys(void **state) {
   (void)state;
@@ -560,4 +576,4 @@ CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_
       CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
       CASE(a_path_that_is_none_is_said), CASE(the_math_goes_with_the_algorithm),
       CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(weights_are_rounded_once), CASE(a_bias_is_the_librarys),
-      CASE(a_library_that_holds_the_context_is_survived))
+      CASE(the_second_algorithm_is_tried), CASE(a_library_that_holds_the_context_is_survived))

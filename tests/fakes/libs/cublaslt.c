@@ -207,6 +207,11 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *description, void *a, voi
   results->algo.data[0] = COMMON;
   results->workspace = p->workspace < WORKSPACE ? (size_t)p->workspace : WORKSPACE;
   results->algo.data[1] = results->workspace;
+  if (getenv("FAKE_LIBRARY_SECOND") != NULL && wanted > 1) { /* the best is listed and does not run */
+    results[1] = results[0];
+    results[0].algo.data[0] = COMMON + 1;
+    *found = 2;
+  }
   return OK;
 }
 
@@ -218,6 +223,7 @@ int cublasLtMatmul(void *handle, void *description, const void *alpha, const voi
   if (!fake_is(handle, HANDLE)) return NO_HANDLE;
   const int status = product_of(description, a_layout, b_layout, c_layout, d_layout, &product);
   if (status != OK) return status;
+  if (algo != NULL && algo->data[0] == COMMON + 1) return UNSUPPORTED;
   if (algo == NULL || algo->data[0] != COMMON || algo->data[1] > workspace_bytes) return INVALID;
   if (alpha == NULL || beta == NULL || a == NULL || b == NULL || c == NULL || d == NULL || stream == NULL)
     return INVALID;
