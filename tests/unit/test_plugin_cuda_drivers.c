@@ -249,7 +249,7 @@ static void a_registration_holds_up_nobody(void **state) {
   char small[64] = {1};
   sim_test t;
   (void)state;
-  setenv("FAKE_GPU_REGISTER_DELAY", "800000", 1);
+  setenv("FAKE_GPU_REGISTER_DELAY", "1500000", 1);
   cuda_open(&t, 1, NULL);
   importer a = {.t = &t, .base = own}, b = {.t = &t, .base = own};
   pthread_t first, second;
@@ -401,7 +401,7 @@ static void completions_are_seen_before_the_drivers_call(void **state) {
   sim_test t;
   heddle_pdevice_desc desc = {.struct_size = sizeof desc};
   (void)state;
-  setenv("FAKE_GPU_HOST_DELAY", "400000", 1);
+  setenv("FAKE_GPU_HOST_DELAY", "1500000", 1);
   cuda_open(&t, 1, NULL);
   OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
   assert_true((desc.caps & HEDDLE_CAP_POLLED) != 0);
@@ -412,9 +412,9 @@ static void completions_are_seen_before_the_drivers_call(void **state) {
   OK(&t, t.p->fence->signal(s, 1, 5, &t.err));
   while (sim_test_fence(&t, 1, 5) != HEDDLE_OK && now_ms(&t) < begin + 5000) (void)t.p->stream->query(s, NULL);
   assert_int_equal(sim_test_fence(&t, 1, 5), HEDDLE_OK);
-  assert_true(now_ms(&t) < begin + 350);
+  assert_true(now_ms(&t) < begin + 1400);
   sim_sync(&t, s); /* behind the driver's call */
-  assert_true(now_ms(&t) >= begin + 390);
+  assert_true(now_ms(&t) >= begin + 1490);
   OK(&t, t.p->stream->query(s, &t.err));
   t.p->memory->free(t.dev[0], b);
   t.p->stream->close(s);

@@ -314,7 +314,7 @@ static void no_more_than_the_loader_knows_is_used(void **state) {
 
 /* The queue's thread wakes late: who asks the stream learns of a completion from the timeline. */
 static void completions_are_seen_by_who_asks(void **state) {
-  enum { BYTES = 4096, LATE_MS = 500 };
+  enum { BYTES = 4096, LATE_MS = 1500 };
   heddle_pdevice_desc desc = {.struct_size = sizeof desc};
   sim_test t;
   (void)state;
