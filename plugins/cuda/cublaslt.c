@@ -9,18 +9,20 @@
 /* Scratch memory that NVIDIA recommends: 32 MiB from Hopper on, 4 MiB before. */
 #define WORKSPACE UINT64_C(0x400000)
 #define WORKSPACE_HOPPER UINT64_C(0x2000000)
-enum { HOPPER = 9 };
+enum { HOPPER = 9, MOST_FOUND = 4 /* algorithms that are tried */ };
 
 typedef struct lt_state {
   const lt_calls *calls;
   void *handle;
+  pthread_mutex_t lock; /* guards the bias of descriptors until a call has read it */
 } lt_state;
 
 /* The names are cuBLASLt's: its A is our B. */
 typedef struct lt_step {
   gpu_product_step product;
   void *desc, *a, *b, *c, *d;
-  lt_algo algo;
+  lt_result found[MOST_FOUND]; /* best first */
+  int n_found, at;
 } lt_step;
 
 static void version(const void *calls, char *buf, size_t bytes) {
@@ -60,6 +62,7 @@ static heddle_status device_open(heddle_pdevice *dev, const void *calls, void **
   state->calls = lt;
   const int status = lt->create(&state->handle);
   if (status == 0) {
+    pthread_mutex_init(&state->lock, NULL);
     *out = state;
     return HEDDLE_OK;
   }
@@ -70,6 +73,7 @@ static heddle_status device_open(heddle_pdevice *dev, const void *calls, void **
 static void device_close(heddle_pdevice *dev, void *memory) {
   lt_state *state = memory;
   state->calls->destroy(state->handle);
+  pthread_mutex_destroy(&state->lock);
   dev->host->free(dev->host->ctx, state);
 }
 
@@ -95,11 +99,17 @@ static int make_all(const lt_calls *lt, lt_step *step) {
   const gpu_product *p = &step->product.p;
   const int type = p->rounding == GPU_BFLOAT16 ? LT_R_16BF : LT_R_32F;
   const int compute = p->rounding == GPU_LIBRARY_ROUNDS ? LT_COMPUTE_32F_FAST_TF32 : LT_COMPUTE_32F;
+  const uint32_t epilogue = LT_EPILOGUE_BIAS;
+  const void *const somewhere = gpu_pointer(256); /* the heuristics look at its alignment; a run sets the real one */
   const int32_t trans_a = p->b.across ? LT_OP_T : LT_OP_N, trans_b = p->a.across ? LT_OP_T : LT_OP_N;
   int status = lt->desc_create(&step->desc, compute, LT_R_32F);
   if (status != 0) step->desc = NULL;
   if (status == 0) status = lt->desc_set(step->desc, LT_DESC_TRANSA, &trans_a, sizeof trans_a);
   if (status == 0) status = lt->desc_set(step->desc, LT_DESC_TRANSB, &trans_b, sizeof trans_b);
+  if (status == 0 && p->third == GPU_THIRD_BIAS)
+    status = lt->desc_set(step->desc, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+  if (status == 0 && p->third == GPU_THIRD_BIAS)
+    status = lt->desc_set(step->desc, LT_DESC_BIAS_POINTER, &somewhere, sizeof somewhere);
   if (status == 0) status = make_side(lt, &step->a, type, &p->b, p->k, p->n, p->count);
   if (status == 0) status = make_side(lt, &step->b, type, &p->a, p->m, p->k, p->count);
   if (status == 0) status = make_layout(lt, &step->d, LT_R_32F, p->n, p->m, p->n, p->count, p->m * p->n);
@@ -109,23 +119,37 @@ static int make_all(const lt_calls *lt, lt_step *step) {
   return status;
 }
 
-static int choose(const heddle_pdevice *dev, const lt_state *state, lt_step *step, int *found) {
+/* Moves on to the first algorithm from at on that is promised to work. */
+static bool settle(lt_step *step) {
+  while (step->at < step->n_found && step->found[step->at].state != 0) step->at++;
+  return step->at < step->n_found;
+}
+
+static bool next(gpu_library_step *head, char *why, size_t bytes) {
+  (void)why, (void)bytes; /* it has no names for them */
+  lt_step *step = (lt_step *)head;
+  step->at++;
+  return settle(step);
+}
+
+static int choose(const heddle_pdevice *dev, const lt_state *state, lt_step *step, bool *found) {
   static const int sides[] = {LT_PREF_ALIGN_A, LT_PREF_ALIGN_B, LT_PREF_ALIGN_C, LT_PREF_ALIGN_D};
   const lt_calls *lt = state->calls;
   const uint32_t alignment = dev->info->alignment < 256 ? (uint32_t)dev->info->alignment : 256;
   const uint64_t most = step->product.library_bytes;
-  lt_result result;
   void *pref = NULL;
-  memset(&result, 0, sizeof result);
-  *found = 0;
+  *found = false;
   int status = lt->pref_create(&pref);
   if (status != 0) return status;
   status = lt->pref_set(pref, LT_PREF_MAX_WORKSPACE, &most, sizeof most);
   for (int i = 0; i < 4 && status == 0; i++) status = lt->pref_set(pref, sides[i], &alignment, sizeof alignment);
   if (status == 0)
-    status = lt->choose(state->handle, step->desc, step->a, step->b, step->c, step->d, pref, 1, &result, found);
-  if (status == 0 && *found > 0) status = result.state;
-  step->algo = result.algo;
+    status = lt->choose(state->handle, step->desc, step->a, step->b, step->c, step->d, pref, MOST_FOUND, step->found,
+                        &step->n_found);
+  if (status == 0) {
+    *found = settle(step);
+    if (!*found && step->n_found > 0) status = step->found[0].state;
+  }
   lt->pref_destroy(pref);
   return status;
 }
@@ -143,14 +167,13 @@ static void step_free(gpu_library_step *head) {
   head->dev->host->free(head->dev->host->ctx, step);
 }
 
-static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *ask, gpu_library_step **out, char *why,
-                             size_t bytes, heddle_error *err) {
+/* The step of a product; *out NULL, with why, where the library has no algorithm for it. */
+static heddle_status prepare_one(heddle_pdevice *dev, void *memory, const gpu_ask *ask, gpu_product p,
+                                 gpu_library_step **out, char *why, size_t bytes, heddle_error *err) {
   const lt_state *state = memory;
   void *block = NULL;
-  gpu_product p;
   gpu_scope scope;
-  int found = 0;
-  gpu_product_of(ask, can_round(dev->info), &p);
+  bool found = false;
   heddle_status s = gpu_new(dev->host, sizeof(lt_step), "a product", &block, err);
   if (s != HEDDLE_OK) return s;
   lt_step *step = block;
@@ -162,8 +185,13 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
   if (s == HEDDLE_OK && !inside) s = HEDDLE_EDEVICE;
   int status = s == HEDDLE_OK ? make_all(state->calls, step) : 0;
   if (s == HEDDLE_OK && status == 0) status = choose(dev, state, step, &found);
-  if (s == HEDDLE_OK && status == 0 && found > 0) {
-    snprintf(why, bytes, "%s", p.rounding == GPU_BFLOAT16 ? "in bfloat16" : p.rounding == GPU_EXACT ? "" : "in TF32");
+  if (s == HEDDLE_OK && status == 0 && found) {
+    snprintf(why, bytes, "%s%s%s",
+             p.rounding == GPU_BFLOAT16 ? "in bfloat16"
+             : p.rounding == GPU_EXACT  ? ""
+                                        : "in TF32",
+             p.rounding != GPU_EXACT && p.third == GPU_THIRD_BIAS ? ", " : "",
+             p.third == GPU_THIRD_BIAS ? "with the bias" : "");
     *out = &step->product.head;
   } else {
     snprintf(why, bytes, "%s (%d)", status != 0 ? state->calls->words(status) : "it has no algorithm", status);
@@ -173,20 +201,40 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
   return s;
 }
 
+static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *ask, gpu_library_step **out, char *why,
+                             size_t bytes, heddle_error *err) {
+  gpu_product plain, with_bias;
+  gpu_product_of(ask, can_round(dev->info), &plain);
+  with_bias = plain;
+  if (gpu_product_bias(ask, &with_bias)) {
+    const heddle_status s = prepare_one(dev, memory, ask, with_bias, out, why, bytes, err);
+    if (s != HEDDLE_OK || *out != NULL) return s;
+  }
+  return prepare_one(dev, memory, ask, plain, out, why, bytes, err);
+}
+
 /* ---------------------------------------------------------------- run */
 
 static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
                          gpu_address workspace, heddle_error *err) {
   const lt_step *step = (const lt_step *)head;
-  const lt_state *state = head->state;
+  lt_state *state = head->state;
   const gpu_product *p = &step->product.p;
+  const void *const bias = p->third == GPU_THIRD_BIAS ? gpu_pointer(operands[2]) : NULL;
   gpu_product_operands o;
+  int status = 0;
   heddle_status s = gpu_product_run(&step->product, stream, operands, workspace, &o, err);
   if (s != HEDDLE_OK) return s;
-  const int status =
-      state->calls->matmul(state->handle, step->desc, &p->alpha, gpu_pointer(o.b), step->a, gpu_pointer(o.a), step->b,
-                           &p->beta, gpu_pointer(o.c != 0 ? o.c : o.out), step->c, gpu_pointer(o.out), step->d,
-                           &step->algo, gpu_pointer(workspace), (size_t)step->product.library_bytes, stream->handle);
+  if (bias != NULL) {
+    pthread_mutex_lock(&state->lock);
+    status = state->calls->desc_set(step->desc, LT_DESC_BIAS_POINTER, &bias, sizeof bias);
+  }
+  if (status == 0)
+    status = state->calls->matmul(state->handle, step->desc, &p->alpha, gpu_pointer(o.b), step->a, gpu_pointer(o.a),
+                                  step->b, &p->beta, gpu_pointer(o.c != 0 ? o.c : o.out), step->c, gpu_pointer(o.out),
+                                  step->d, &step->found[step->at].algo, gpu_pointer(workspace),
+                                  (size_t)step->product.library_bytes, stream->handle);
+  if (bias != NULL) pthread_mutex_unlock(&state->lock);
   if (status == 0) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EFAILED, status, "%s:%u: cublasLtMatmul: %s (%d)", head->dev->vendor->name,
                 head->dev->index, state->calls->words(status), status);
@@ -218,5 +266,6 @@ const gpu_library cuda_cublaslt = {
     .device_close = device_close,
     .prepare = prepare,
     .free = step_free,
+    .next = next,
     .run = run,
 };

@@ -20,6 +20,11 @@ typedef struct dnn_state {
 typedef struct dnn_step {
   gpu_library_step head;
   void *x, *w, *y, *bias, *conv;
+  dnn_choice choices[DNN_ALGORITHMS]; /* the heuristics', best first */
+  int n_choices, at;                  /* at: the next that was not tried */
+  bool round;                         /* TF32 is allowed; else exact is the arithmetic */
+  int exact;
+  uint64_t most; /* bytes of workspace */
   int algo;
   uint64_t workspace;
 } dnn_step;
@@ -165,26 +170,45 @@ static int math_of(const dnn_choice *choice, bool round, int exact) {
   return choice->math == DNN_TENSOR_MATH ? DNN_NO_MATH : exact;
 }
 
-/* The first of the heuristics' algorithms, best first, that runs with an arithmetic that is allowed and whose workspace is
- * there. */
-static int choose(dnn_state *state, dnn_step *step, uint64_t most, bool round, int exact, bool *found) {
+/* The next of the heuristics' algorithms that runs with an arithmetic that is allowed and whose workspace is there. With the
+ * state's lock. */
+static bool settle(const dnn_state *state, dnn_step *step) {
   const dnn_calls *dnn = state->calls;
-  dnn_choice choices[DNN_ALGORITHMS];
-  int n = 0;
-  *found = false;
-  pthread_mutex_lock(&state->lock);
-  int status = dnn->choose(state->handle, step->x, step->w, step->conv, step->y, DNN_ALGORITHMS, &n, choices);
-  for (int i = 0; status == 0 && i < n && !*found; i++) {
+  while (step->at < step->n_choices) {
+    const dnn_choice *choice = &step->choices[step->at++];
+    const int math = math_of(choice, step->round, step->exact);
     size_t bytes = 0;
-    const int math = math_of(&choices[i], round, exact);
-    if (choices[i].status != 0 || math == DNN_NO_MATH || dnn->conv_math(step->conv, math) != 0) continue;
-    if (dnn->workspace(state->handle, step->x, step->w, step->conv, step->y, choices[i].algo, &bytes) != 0) continue;
-    *found = bytes <= most;
-    step->algo = choices[i].algo;
+    if (choice->status != 0 || math == DNN_NO_MATH || dnn->conv_math(step->conv, math) != 0) continue;
+    if (dnn->workspace(state->handle, step->x, step->w, step->conv, step->y, choice->algo, &bytes) != 0) continue;
+    if (bytes > step->most) continue;
+    step->algo = choice->algo;
     step->workspace = bytes;
+    return true;
   }
+  return false;
+}
+
+static void say_algorithm(const dnn_step *step, char *why, size_t bytes) {
+  snprintf(why, bytes, "algorithm %d%s", step->algo, step->round ? ", in TF32" : "");
+}
+
+static int choose(dnn_state *state, dnn_step *step, bool *found) {
+  pthread_mutex_lock(&state->lock);
+  const int status = state->calls->choose(state->handle, step->x, step->w, step->conv, step->y, DNN_ALGORITHMS,
+                                          &step->n_choices, step->choices);
+  *found = status == 0 && settle(state, step);
   pthread_mutex_unlock(&state->lock);
   return status;
+}
+
+static bool next(gpu_library_step *head, char *why, size_t bytes) {
+  dnn_state *state = head->state;
+  dnn_step *step = (dnn_step *)head;
+  pthread_mutex_lock(&state->lock);
+  const bool found = settle(state, step);
+  pthread_mutex_unlock(&state->lock);
+  if (found) say_algorithm(step, why, bytes);
+  return found;
 }
 
 static void step_free(gpu_library_step *head) {
@@ -216,15 +240,18 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
   dnn_step *step = block;
   step->head.dev = dev;
   step->head.state = memory;
+  step->round = round;
+  step->exact = math;
+  step->most = most_workspace(&dims);
   s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) {
     step_free(&step->head);
     return s;
   }
   int status = make_all(dnn, &dims, ask->step->n_args == 4, math, step);
-  if (status == 0) status = choose(state, step, most_workspace(&dims), round, math, &found);
+  if (status == 0) status = choose(state, step, &found);
   if (found) {
-    snprintf(why, bytes, "algorithm %d%s", step->algo, round ? ", in TF32" : "");
+    say_algorithm(step, why, bytes);
     *out = &step->head;
   } else {
     snprintf(why, bytes, "%s (%d)", status != 0 ? dnn->words(status) : "it has no algorithm", status);
@@ -288,5 +315,6 @@ const gpu_library cuda_cudnn = {
     .device_close = device_close,
     .prepare = prepare,
     .free = step_free,
+    .next = next,
     .run = run,
 };

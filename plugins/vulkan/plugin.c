@@ -151,6 +151,7 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   if (info->unified) desc->caps |= HEDDLE_CAP_UNIFIED;
   if (info->noncoherent) desc->caps |= HEDDLE_CAP_NONCOHERENT;
   if (info->unified && info->imports) desc->caps |= HEDDLE_CAP_IMPORT_UNIFIED;
+  if (info->timeline) desc->caps |= HEDDLE_CAP_POLLED;
   desc->memory_bytes = info->memory_bytes;
   desc->max_buffer_bytes = info->max_buffer_bytes;
   desc->alignment = info->alignment;

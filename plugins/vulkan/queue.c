@@ -35,6 +35,7 @@ static heddle_status await(heddle_pdevice *dev, const vlk_completion *c, heddle_
   return HEDDLE_ETIMEOUT;
 }
 
+/* A fence of the row that a poll has signalled is 0 there. */
 static void tell(heddle_pdevice *dev, const vlk_completion *c, heddle_status s, const heddle_error *failed) {
   const heddle_host *host = dev->host;
   if (c->fence == 0) return;
@@ -42,10 +43,28 @@ static void tell(heddle_pdevice *dev, const vlk_completion *c, heddle_status s, 
   else host->fence_fail(host->ctx, c->fence, s, failed->text);
 }
 
+void vlk_queue_poll(heddle_pstream *stream, uint64_t reached) {
+  enum { AT_ONCE = 8 };
+  vlk_queue *q = stream->queue;
+  const heddle_host *host = q->dev->host;
+  vlk_completion found[AT_ONCE];
+  uint32_t n = 0;
+  pthread_mutex_lock(&q->done_lock);
+  for (uint32_t i = 0; i < q->count && n < AT_ONCE; i++) {
+    vlk_completion *c = &q->row[(q->first + i) % q->room];
+    if (c->stream != stream || c->fence == 0 || c->value > reached) continue;
+    found[n++] = *c;
+    c->fence = 0;
+  }
+  pthread_mutex_unlock(&q->done_lock);
+  for (uint32_t i = 0; i < n; i++) host->fence_signal(host->ctx, found[i].fence, found[i].fence_value);
+}
+
 /* Takes the first completion out of the row, and gives its fence back. */
-static void take_out(vlk_queue *q, const vlk_completion *c, heddle_status s) {
+static void take_out(vlk_queue *q, vlk_completion *c, heddle_status s) {
   if (c->done != VK_NULL_HANDLE && s == HEDDLE_OK) q->dev->vk.ResetFences(q->dev->device, 1, &c->done);
   pthread_mutex_lock(&q->done_lock);
+  c->fence = q->row[q->first].fence;
   q->first = (q->first + 1) % q->room;
   q->count--;
   if (c->done != VK_NULL_HANDLE) q->idle_fences[q->n_idle_fences++] = c->done;
@@ -63,7 +82,7 @@ static void *run(void *arg) {
     pthread_mutex_lock(&q->done_lock);
     while (q->count == 0 && !q->stop) pthread_cond_wait(&q->more, &q->done_lock);
     const bool none = q->count == 0, stop = q->stop;
-    const vlk_completion c = none ? (vlk_completion){0} : q->row[q->first];
+    vlk_completion c = none ? (vlk_completion){0} : q->row[q->first];
     pthread_mutex_unlock(&q->done_lock);
     if (none) return NULL;
     heddle_status s = vlk_health(dev, &failed);

@@ -154,6 +154,11 @@ static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, he
 }
 
 static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
+  heddle_pdevice *dev = stream->dev;
+  uint64_t reached = 0;
+  if (dev->timeline && vlk_health(dev, NULL) == HEDDLE_OK &&
+      dev->vk.GetSemaphoreCounterValue(dev->device, stream->timeline, &reached) == VK_SUCCESS)
+    vlk_queue_poll(stream, reached);
   return vlk_reached(stream, atomic_load_explicit(&stream->submitted, memory_order_acquire), err);
 }
 

@@ -137,6 +137,10 @@ void vlk_queue_destroy(vlk_queue *queue);
 heddle_status vlk_queue_submit(vlk_queue *queue, const VkSubmitInfo *commands, const vlk_completion *told,
                                heddle_error *err);
 
+/* Signals the host's fences of the stream that stand in the row up to a value that it has reached, before the thread does: for
+ * a thread of the host's that spins. Any thread. */
+void vlk_queue_poll(heddle_pstream *stream, uint64_t reached);
+
 /* Waits until the thread has set stream->reached to value. */
 heddle_status vlk_queue_wait(vlk_queue *queue, heddle_pstream *stream, uint64_t value, uint64_t timeout_ns,
                              heddle_error *err);

@@ -134,11 +134,12 @@ def python(name, *words, limit=300, **env):
     return Step(name, [sys.executable, *words], limit, "build", None, env)
 
 
-def configure(root, double):
+def configure(root, env):
     words = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja" if shutil.which("ninja") else "Unix Makefiles",
              "-DCMAKE_BUILD_TYPE=Release", "-DHEDDLE_WERROR=OFF", "-DHEDDLE_EXAMPLES=OFF", "-DHEDDLE_PYTHON_BINDING=OFF",
              f"-DCMAKE_PREFIX_PATH={root}/usr", f"-DHEDDLE_DRIVER_CACHE={STATE}/drivers"]
-    tests = glob.glob(os.path.join(root, "usr", "include", "cmocka.h")) or os.path.exists("/usr/include/cmocka.h")
+    tests = subprocess.run(["pkg-config", "--exists", "cmocka"], capture_output=True, check=False, env=env).returncode == 0 \
+        if shutil.which("pkg-config", path=env["PATH"]) else False
     has_pytest = subprocess.run([sys.executable, "-c", "import pytest"], capture_output=True, check=False).returncode == 0
     words.append(f"-DHEDDLE_TESTS={'ON' if tests and has_pytest else 'OFF'}")
     for folder in [os.path.join(p, "nvidia", "*", "include") for p in search_folders()] + ["/usr/local/cuda*/include"]:
@@ -150,8 +151,8 @@ def configure(root, double):
     return words, bool(tests and has_pytest)
 
 
-def parts_of(root, double, targets):
-    words, has_tests = configure(root, double)
+def parts_of(root, env, double, targets):
+    words, has_tests = configure(root, env)
     tool = os.path.join(BUILD, "bin", "heddle")
     sanitizer = shutil.which("compute-sanitizer") or next(iter(glob.glob("/usr/local/cuda*/bin/compute-sanitizer")), None)
     bench = [os.path.join(ROOT, "bench", "gpu.py"), "--build", BUILD, *(["--double"] if double else [])]
@@ -304,7 +305,7 @@ def main():
         unpack(args.source, root)
     stand_in_venv()
     env = environment(root, args.double)
-    parts, has_tests = parts_of(root, args.double, (args.targets or "").split())
+    parts, has_tests = parts_of(root, env, args.double, (args.targets or "").split())
     wanted = sorted(parts) if args.part == "all" else [int(n) for n in args.part.split(",")]
     unknown = [n for n in wanted if n not in parts]
     if unknown:

@@ -12,6 +12,7 @@ Whatever a compiler says is a failure. Each compiler has processes of its own: t
 they share, and an architecture that hiprtc does not know ends it too.
 """
 import ctypes
+import functools
 import glob
 import itertools
 import json
@@ -284,6 +285,7 @@ CUDA = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
 HIP = ["gfx906", "gfx90a", "gfx942", "gfx1030", "gfx1100"]
 
 
+@functools.lru_cache(maxsize=None)
 def knows(prefix, arch, *names):
     """Whether the compiler that is installed makes code for arch at all; that of an older ROCm aborts at newer ones."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as f:

@@ -179,6 +179,55 @@ static void a_doubtful_code_may_be_the_end(void **state) {
   sim_close(&t);
 }
 
+/* The driver reports a fault of earlier work at whatever call comes first: a device each for kinds of calls that have nothing to do
+ * with it. The fence that was under way fails too. */
+static void a_fault_surfaces_at_any_call(void **state) {
+  enum { KINDS = 5 };
+  sim_test t;
+  gpu_scope scope;
+  (void)state;
+  setenv("FAKE_GPU_FAULT", "fill:1+:700", 1);
+  setenv("FAKE_GPU_DEVICES", "5", 1);
+  setenv("FAKE_GPU_STRICT", "0", 1);
+  cuda_environment();
+  sim_enter(&t, NULL);
+  cuda_settings(&t);
+  OK(&t, t.p->open_instance(&t.fake.table, &t.self, &t.err));
+  for (uint32_t i = 0; i < KINDS; i++) {
+    heddle_pdevice_options options = {.struct_size = sizeof options, .cookie = i};
+    heddle_pmemory_desc wish = {.struct_size = sizeof wish, .bytes = 64, .kind = HEDDLE_MEMORY_PINNED};
+    heddle_pdevice *dev = NULL;
+    heddle_pbuffer *out = NULL;
+    heddle_pstream *made = NULL;
+    heddle_pevent *event = NULL;
+    uint64_t free_bytes = 0, all = 0;
+    OK(&t, t.p->device->open(t.self, i, &options, &dev, &t.err));
+    heddle_pbuffer *b = sim_buf(&t, dev, HEDDLE_MEMORY_DEVICE, BYTES);
+    heddle_pstream *s = sim_stream(&t, dev), *other = sim_stream(&t, dev);
+    event = sim_event(&t, dev);
+    sim_fill(&t, s, b, BYTES, 1);
+    assert_int_equal(dev->vendor->enter(dev, &scope), 0);
+    while (dev->driver->stream_query(s->handle) == 600) sched_yield(); /* the plugin has not noticed */
+    gpu_leave(dev, &scope);
+    assert_int_equal(t.faults, i);
+    heddle_status status = HEDDLE_OK;
+    if (i == 0) status = t.p->memory->alloc(dev, &wish, &out, &t.err);
+    if (i == 1) status = t.p->stream->create(dev, HEDDLE_STREAM_COMPUTE, -3, &made, &t.err);
+    if (i == 2) status = t.p->event->record(event, other, &t.err);
+    if (i == 3) status = t.p->device->memory_now(dev, &free_bytes, &all, &t.err);
+    if (i == 4) status = t.p->fence->signal(other, 1, 1, &t.err);
+    if (status != HEDDLE_EDEVICE || strstr(t.err.text, "(700)") == NULL) fail_msg("%u: %d: %s", i, status, t.err.text);
+    assert_int_equal(t.faults, i + 1);
+    FAILS(&t, HEDDLE_EDEVICE, "(700)", t.p->device->health(dev, &t.err));
+    t.p->event->free(event);
+    t.p->memory->free(dev, b);
+    t.p->stream->close(s);
+    t.p->stream->close(other);
+    t.p->device->close(dev);
+  }
+  t.p->close_instance(t.self);
+}
+
 /* ---------------------------------------------------------------- memory */
 
 static uint64_t default_pool(int attribute) {
@@ -249,7 +298,7 @@ static void a_registration_holds_up_nobody(void **state) {
   char small[64] = {1};
   sim_test t;
   (void)state;
-  setenv("FAKE_GPU_REGISTER_DELAY", "800000", 1);
+  setenv("FAKE_GPU_REGISTER_DELAY", "1500000", 1);
   cuda_open(&t, 1, NULL);
   importer a = {.t = &t, .base = own}, b = {.t = &t, .base = own};
   pthread_t first, second;
@@ -321,10 +370,11 @@ static void parts_of_a_card_have_their_own_names(void **state) {
   sim_close(&t);
 }
 
+static const char ptx[] = ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry count_set(\n"
+                          ".param .u64 count_set_0,\n.param .align 8 .b8 count_set_1[4000]\n)\n{ ret; }\n";
+
 /* A kernel has a parameter of 4,000 bytes that its caller does not give: it reads zeros. */
 static void parameters_that_are_not_given_are_zero(void **state) {
-  static const char ptx[] = ".version 8.0\n.target sm_52\n.address_size 64\n.visible .entry count_set(\n"
-                            ".param .u64 count_set_0,\n.param .align 8 .b8 count_set_1[4000]\n)\n{ ret; }\n";
   static const uint32_t one[3] = {1, 1, 1};
   sim_test t;
   heddle_pmodule *module = NULL;
@@ -350,118 +400,34 @@ static void parameters_that_are_not_given_are_zero(void **state) {
   double_is_clean();
 }
 
-/* ---------------------------------------------------------------- completions */
-
-static atomic_int signalled;
-
-static void count_signals(void *ctx, heddle_pfence fence, uint64_t value) {
-  atomic_fetch_add(&signalled, 1);
-  sim_test_signal(ctx, fence, value);
-}
-
-static uint64_t now_ms(const sim_test *t) {
-  return t->fake.table.now_ns(t->fake.table.ctx) / 1000000;
-}
-
-/* Host functions begin late: who asks the stream learns of a completion by the number that the stream wrote. */
-static void completions_are_seen_before_the_drivers_call(void **state) {
+/* A driver may load a kernel's code at its first launch, which waits for the device: not in a capture. */
+static void a_capture_may_be_a_kernels_first_launch(void **state) {
+  static const uint32_t one[3] = {1, 1, 1};
   sim_test t;
-  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
+  heddle_pmodule *module = NULL;
+  heddle_pkernel *kernel = NULL;
+  heddle_pkernel_info info = {.struct_size = sizeof info};
+  heddle_pgraph *graph = NULL;
   (void)state;
-  setenv("FAKE_GPU_HOST_DELAY", "400000", 1);
-  cuda_open(&t, 1, NULL);
-  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
-  assert_true((desc.caps & HEDDLE_CAP_POLLED) != 0);
-  heddle_pbuffer *b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, BYTES);
-  heddle_pstream *s = sim_stream(&t, t.dev[0]);
-  const uint64_t begin = now_ms(&t);
-  sim_fill(&t, s, b, BYTES, 3);
-  OK(&t, t.p->fence->signal(s, 1, 5, &t.err));
-  while (sim_test_fence(&t, 1, 5) != HEDDLE_OK && now_ms(&t) < begin + 5000) (void)t.p->stream->query(s, NULL);
-  assert_int_equal(sim_test_fence(&t, 1, 5), HEDDLE_OK);
-  assert_true(now_ms(&t) < begin + 350);
-  sim_sync(&t, s); /* behind the driver's call */
-  assert_true(now_ms(&t) >= begin + 390);
-  OK(&t, t.p->stream->query(s, &t.err));
-  t.p->memory->free(t.dev[0], b);
-  t.p->stream->close(s);
-  sim_close(&t);
-  double_is_clean();
-}
-
-static void without_counters_the_drivers_call_signals(void **state) {
-  sim_test t;
-  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
-  (void)state;
-  setenv("FAKE_GPU_HOST_DELAY", "200000", 1);
-  cuda_open(&t, 1, "counters", "0", NULL);
-  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
-  assert_true((desc.caps & HEDDLE_CAP_POLLED) == 0);
-  heddle_pstream *s = sim_stream(&t, t.dev[0]);
-  const uint64_t begin = now_ms(&t);
-  OK(&t, t.p->fence->signal(s, 1, 5, &t.err));
-  while (sim_test_fence(&t, 1, 5) != HEDDLE_OK && now_ms(&t) < begin + 5000) (void)t.p->stream->query(s, NULL);
-  assert_true(now_ms(&t) >= begin + 190);
-  assert_int_equal(double_calls("cuStreamWriteValue64_v2"), 0);
-  t.p->stream->close(s);
-  sim_close(&t);
-  double_is_clean();
-}
-
-/* A driver that refuses to write numbers is done without. */
-static void a_counter_that_is_refused_is_done_without(void **state) {
-  sim_test t;
-  (void)state;
-  setenv("FAKE_GPU_FAIL", "cuStreamWriteValue64_v2:2+:801", 1);
-  cuda_open(&t, 1, NULL);
-  heddle_pstream *s = sim_stream(&t, t.dev[0]);
-  for (uint64_t i = 1; i <= 40; i++) {
-    OK(&t, t.p->fence->signal(s, 1, i, &t.err));
-    assert_int_equal(sim_wait(&t, 1, i), HEDDLE_OK);
-  }
-  assert_int_equal(double_calls("cuStreamWriteValue64_v2"), 2);
-  t.p->stream->close(s);
-  sim_close(&t);
-  double_is_clean();
-}
-
-typedef struct asker {
-  sim_test *t;
-  heddle_pstream *s;
-  atomic_bool stop;
-} asker;
-
-static void *ask_on(void *arg) {
-  asker *a = arg;
-  while (!atomic_load(&a->stop)) (void)a->t->p->stream->query(a->s, NULL);
-  return NULL;
-}
-
-/* Two threads that ask, and the driver's calls: each fence is signalled once. */
-static void completions_are_signalled_once(void **state) {
-  enum { SIGNALS = 3000 };
-  sim_test t;
-  pthread_t threads[2];
-  (void)state;
+  setenv("FAKE_GPU_KERNELS", HEDDLE_TEST_BUILD "/tests/fakes/cuda/fake_kernels.so", 1);
   cuda_environment();
-  sim_enter(&t, NULL);
-  t.fake.table.fence_signal = count_signals;
-  cuda_open_devices(&t, 1);
+  if (gpu_is_real()) SKIP("the kernel is a function of C");
+  cuda_open(&t, 1, NULL);
   heddle_pbuffer *b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, BYTES);
-  asker a = {.t = &t, .s = sim_stream(&t, t.dev[0])};
-  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask_on, &a), 0);
-  for (uint64_t i = 1; i <= SIGNALS; i++) {
-    if (i % 7 == 0) sim_fill(&t, a.s, b, BYTES, (uint32_t)i);
-    OK(&t, t.p->fence->signal(a.s, 1, i, &t.err));
-    if (i % 40 == 0) assert_int_equal(sim_wait(&t, 1, i), HEDDLE_OK);
-  }
-  assert_int_equal(sim_wait(&t, 1, SIGNALS), HEDDLE_OK);
-  sim_sync(&t, a.s);
-  atomic_store(&a.stop, true);
-  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
-  assert_int_equal(atomic_load(&signalled), SIGNALS);
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  const heddle_pargument arg = {.buffer = b};
+  sim_fill(&t, s, b, BYTES, 77);
+  OK(&t, t.p->module->load(t.dev[0], "ptx", ptx, sizeof ptx, &module, &t.err));
+  OK(&t, t.p->module->kernel_get(module, "count_set", &kernel, &info, &t.err));
+  OK(&t, t.p->capture->begin(s, &t.err));
+  OK(&t, t.p->module->launch(s, kernel, one, one, 0, &arg, 1, &t.err));
+  OK(&t, t.p->capture->end(s, &graph, &t.err));
+  OK(&t, t.p->capture->replay(graph, s, &t.err));
+  sim_expect(&t, s, b, 1, 0);
+  t.p->capture->free(graph);
+  t.p->module->unload(module);
   t.p->memory->free(t.dev[0], b);
-  t.p->stream->close(a.s);
+  t.p->stream->close(s);
   sim_close(&t);
   double_is_clean();
 }
@@ -543,11 +509,10 @@ static void missing_libraries_are_a_warning(void **state) {
 
 CASES(CASE(a_device_goes_on_in_its_own_context), CASE(without_a_context_of_its_own_the_error_says_what_to_do),
       CASE(a_context_of_its_own_goes_with_the_device), CASE(a_wrong_context_is_refused),
-      CASE(a_doubtful_code_is_asked_about), CASE(a_doubtful_code_may_be_the_end), CASE(the_default_pool_is_left_alone),
-      CASE(kept_pieces_are_given_back), CASE(a_registration_holds_up_nobody),
+      CASE(a_doubtful_code_is_asked_about), CASE(a_doubtful_code_may_be_the_end), CASE(a_fault_surfaces_at_any_call),
+      CASE(the_default_pool_is_left_alone), CASE(kept_pieces_are_given_back), CASE(a_registration_holds_up_nobody),
       CASE(more_than_may_be_registered_is_copied), CASE(pages_are_the_machines),
       CASE(parts_of_a_card_have_their_own_names), CASE(parameters_that_are_not_given_are_zero),
-      CASE(an_older_driver_has_the_older_library), CASE(a_newer_driver_has_the_newer_library),
-      CASE(completions_are_seen_before_the_drivers_call), CASE(without_counters_the_drivers_call_signals),
-      CASE(a_counter_that_is_refused_is_done_without), CASE(completions_are_signalled_once),
-      CASE(a_library_for_a_newer_driver_is_named), CASE(missing_libraries_are_a_warning))
+      CASE(a_capture_may_be_a_kernels_first_launch), CASE(an_older_driver_has_the_older_library),
+      CASE(a_newer_driver_has_the_newer_library), CASE(a_library_for_a_newer_driver_is_named),
+      CASE(missing_libraries_are_a_warning))

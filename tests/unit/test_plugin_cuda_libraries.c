@@ -211,6 +211,56 @@ static void weights_are_rounded_once(void **state) {
   rig_close(&b.r);
 }
 
+/* What heuristics list and then does not run leaves the next that they list. */
+static void the_second_algorithm_is_tried(void **state) {
+  static const gemm_case g = {64, 64, 64, 0, 1, false, 0, exact};
+  library_rig b;
+  (void)state;
+  setenv("FAKE_LIBRARY_SECOND", "1", 1);
+  library_open(&b, NULL, NULL);
+  gemm(&b.r, &g);
+  conv(&b, &convs[0], 0, exact);
+  assert_non_null(strstr(b.last, "algorithm 1"));
+  conv(&b, &convs[0], HEDDLE_REGION_FAST, tf32);
+  assert_int_equal(b.taken, 3);
+  assert_int_equal(b.refused, 0);
+  rig_close(&b.r);
+}
+
+/* A row that is added as it is goes into the library's call; where the library has no such algorithm, as before. */
+static void a_bias_is_the_librarys(void **state) {
+  (void)state;
+  for (int refused = 0; refused < 2; refused++) {
+    for (uint32_t flags = 0; flags < 2; flags++) {
+      library_rig b;
+      op_case c;
+      if (refused) setenv("FAKE_LIBRARY_NO_BIAS", "1", 1);
+      library_open(&b, NULL, NULL);
+      op_case_init(&c, "Gemm");
+      const int64_t m = 65, n = 70, k = 80;
+      float *x = op_input(&c, F32, SHAPE(2, m, k)), *w = op_input(&c, F32, SHAPE(2, n, k)),
+            *add = op_input(&c, F32, SHAPE(1, n));
+      float *y = op_output(&c, F32, SHAPE(2, m, n));
+      op_attr_int(&c, "transB", 1);
+      op_fill(x, (size_t)(m * k), 1);
+      op_fill(w, (size_t)(n * k), 2);
+      op_fill(add, (size_t)n, 3);
+      op_constant(&c, 1);
+      c.values[1].v.data_bytes = sizeof(float) * (uint64_t)(n * k);
+      c.region.flags = flags ? HEDDLE_REGION_FAST : 0;
+      run(&b.r, &c);
+      assert_true((strstr(b.last, "with the bias") != NULL) == !refused);
+      for (int64_t i = 0; i < m * n; i++) {
+        double size;
+        const double sum = dot(x + i / n * k, w + i % n * k, k, 1, 1, flags ? bfloat : exact, &size);
+        op_close(sum + (double)add[i % n], (double)y[i], size + 1, 8, "Gemm", (size_t)i);
+      }
+      op_case_free(&c);
+      rig_close(&b.r);
+    }
+  }
+}
+
 /* The runtime inside of cuBLASLt holds the primary context for good. */
 static void a_library_that_holds_the_context_is_survived(void **state) {
   static const gemm_case g = {64, 64, 64, 0, 0, false, 0, exact};
@@ -525,5 +575,5 @@ CASES(LIBRARY_CASES, CASE(convolutions_are_handed_over), CASE(fast_convolutions_
       CASE(every_allocation_may_fail), CASE(one_library_may_be_off), CASE(all_may_be_off),
       CASE(fast_products_have_a_kernel_of_their_own), CASE(batches_have_it_too), CASE(it_may_be_off),
       CASE(a_path_that_is_none_is_said), CASE(the_math_goes_with_the_algorithm),
-      CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(weights_are_rounded_once),
-      CASE(a_library_that_holds_the_context_is_survived))
+      CASE(shapes_that_a_library_refuses_are_the_kernels), CASE(weights_are_rounded_once), CASE(a_bias_is_the_librarys),
+      CASE(the_second_algorithm_is_tried), CASE(a_library_that_holds_the_context_is_survived))

@@ -1,6 +1,7 @@
 /* labels: serial
  * timeout: 300
  * The opencl plugin below its operators: devices, memory, copies, streams, events, fences, times, modules. */
+#define CL_TARGET_OPENCL_VERSION 300
 #include "opencl_host.h"
 #include "plugins/opencl/opencl.h"
 

@@ -68,8 +68,8 @@ static void devices_are_described(void **state) {
     OK(&t, t.p->device_describe(t.self, i, &desc, &t.err));
     assert_int_equal(desc.type, HEDDLE_DEVICE_VULKAN);
     assert_true(strstr(desc.name, "llvmpipe") != NULL && strstr(desc.driver, "Vulkan 1.") != NULL);
-    assert_int_equal(desc.caps,
-                     HEDDLE_CAP_HOST_CORES | HEDDLE_CAP_UNIFIED | HEDDLE_CAP_VIEWS | HEDDLE_CAP_IMPORT_UNIFIED);
+    assert_int_equal(desc.caps, HEDDLE_CAP_HOST_CORES | HEDDLE_CAP_UNIFIED | HEDDLE_CAP_VIEWS |
+                                    HEDDLE_CAP_IMPORT_UNIFIED | HEDDLE_CAP_POLLED);
     assert_true(desc.alignment >= 64 && (desc.alignment & (desc.alignment - 1)) == 0);
     assert_true(desc.max_buffer_bytes >= UINT64_C(1) << 30 && desc.memory_bytes > 0 && desc.max_streams > 0);
     assert_int_equal(desc.import_alignment, 4096);
@@ -89,7 +89,7 @@ static void without_shared_memory_there_is_none(void **state) {
   (void)state;
   vulkan_open(&t, 1, "unified", "0", NULL);
   OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
-  assert_int_equal(desc.caps, HEDDLE_CAP_HOST_CORES | HEDDLE_CAP_VIEWS);
+  assert_int_equal(desc.caps, HEDDLE_CAP_HOST_CORES | HEDDLE_CAP_VIEWS | HEDDLE_CAP_POLLED);
   FAILS(&t, HEDDLE_EUNSUPPORTED, "kind 2", t.p->memory->alloc(t.dev[0], &wish, &b, &t.err));
   vulkan_close(&t);
 }

@@ -107,7 +107,7 @@ static void memory_that_is_not_coherent(void **state) {
   vulkan_open(&t, 1, NULL);
   heddle_pdevice *dev = t.dev[0];
   OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
-  assert_int_equal(desc.caps, HEDDLE_CAP_NONCOHERENT | HEDDLE_CAP_VIEWS);
+  assert_int_equal(desc.caps, HEDDLE_CAP_NONCOHERENT | HEDDLE_CAP_VIEWS | HEDDLE_CAP_POLLED);
   heddle_pstream *s = sim_stream(&t, dev);
   heddle_pbuffer *pinned = sim_buf(&t, dev, HEDDLE_MEMORY_PINNED, 1000);
   heddle_pbuffer *a = sim_buf(&t, dev, HEDDLE_MEMORY_DEVICE, BYTES);
@@ -312,6 +312,39 @@ static void no_more_than_the_loader_knows_is_used(void **state) {
   sim_close(&t);
 }
 
+/* The queue's thread wakes late: who asks the stream learns of a completion from the timeline. */
+static void completions_are_seen_by_who_asks(void **state) {
+  enum { BYTES = 4096, LATE_MS = 1500 };
+  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
+  sim_test t;
+  (void)state;
+  vulkan_shim *shim = lie();
+  open_plain(&t, "1");
+  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
+  if ((desc.caps & HEDDLE_CAP_POLLED) == 0) SKIP("the device has no timeline semaphores");
+  heddle_pstream *s = sim_stream(&t, t.dev[0]);
+  heddle_pbuffer *b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, BYTES);
+  sim_fill(&t, s, b, BYTES, 1);
+  sim_sync(&t, s);
+  shim->late_waits = LATE_MS;
+  const uint64_t begin = t.fake.table.now_ns(t.fake.table.ctx);
+  for (uint64_t i = 1; i <= 3; i++) {
+    sim_fill(&t, s, b, BYTES, (uint32_t)i);
+    OK(&t, t.p->fence->signal(s, 1, i, &t.err));
+  }
+  uint64_t now = begin;
+  while (sim_test_fence(&t, 1, 3) != HEDDLE_OK && now < begin + 20 * SECOND) {
+    (void)t.p->stream->query(s, NULL);
+    now = t.fake.table.now_ns(t.fake.table.ctx);
+  }
+  assert_int_equal(sim_test_fence(&t, 1, 3), HEDDLE_OK);
+  assert_true(now - begin < LATE_MS * UINT64_C(1000000));
+  shim->late_waits = 0;
+  t.p->memory->free(t.dev[0], b);
+  t.p->stream->close(s);
+  sim_close(&t);
+}
+
 static void drivers_of_layered_implementations_are_asked_for(void **state) {
   sim_test t;
   (void)state;
@@ -323,7 +356,7 @@ static void drivers_of_layered_implementations_are_asked_for(void **state) {
 }
 
 CASES(CASE(memory_is_of_a_type_that_buffers_take), CASE(no_more_than_the_loader_knows_is_used),
-      CASE(drivers_of_layered_implementations_are_asked_for), CASE(queues_are_used_together),
-      CASE(memory_that_is_not_coherent), CASE(clocks_are_compared_by_a_submission),
+      CASE(drivers_of_layered_implementations_are_asked_for), CASE(completions_are_seen_by_who_asks),
+      CASE(queues_are_used_together), CASE(memory_that_is_not_coherent), CASE(clocks_are_compared_by_a_submission),
       CASE(shaders_keep_to_the_devices_buffers), CASE(a_lost_device_stays_lost), CASE(a_lost_device_without_timelines),
       CASE(a_device_that_hangs_is_left_behind))

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 #include <vulkan/vulkan_core.h>
 
 #define SHOWN __attribute__((visibility("default")))
@@ -143,7 +144,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkS
   PFN_vkWaitSemaphores wait = DEVICE_CALL(device, WaitSemaphores);
   if (wait == NULL)
     wait = (PFN_vkWaitSemaphores)real_device(device, "vkWaitSemaphoresKHR"); /* a device of Vulkan 1.1 */
-  return is_lost() ? VK_ERROR_DEVICE_LOST : wait(device, how, ns);
+  const VkResult code = is_lost() ? VK_ERROR_DEVICE_LOST : wait(device, how, ns);
+  const struct timespec nap = {shim->late_waits / 1000, shim->late_waits % 1000 * 1000000L};
+  if (code == VK_SUCCESS && shim->late_waits > 0) nanosleep(&nap, NULL);
+  return code;
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wait_fences(VkDevice device, uint32_t n, const VkFence *fences, VkBool32 all,

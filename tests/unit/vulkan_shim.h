@@ -15,6 +15,7 @@ typedef struct vulkan_shim {
   int32_t old_loader;  /* one of Vulkan 1.1 */
   int32_t portable;    /* it shows drivers of layered implementations where it is asked to; counted: how often it was */
   int32_t asked_portable;
+  int32_t late_waits;  /* a wait for semaphores returns so many milliseconds late */
   int32_t lose;        /* the next submission finds the device lost */
   int32_t hang;        /* submissions are taken and never done */
   int32_t submissions; /* counted here: that were handed over, */

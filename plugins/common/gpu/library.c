@@ -158,6 +158,15 @@ static heddle_status warm(heddle_pdevice *dev, gpu_library_step *step, const gpu
   return waited;
 }
 
+/* Heuristics promise less than they list: what fails when it is run leaves the next best. */
+static bool next_algorithm(heddle_pdevice *dev, gpu_library_step *step, char *why, size_t bytes) {
+  gpu_scope scope;
+  if (step->library->next == NULL || gpu_enter(dev, &scope, NULL) != HEDDLE_OK) return false;
+  const bool found = step->library->next(step, why, bytes);
+  gpu_leave(dev, &scope);
+  return found;
+}
+
 /* What a step is to a library: its shapes, and which operands are constant. */
 static filecache_key key_of(int library, const gpu_ask *ask) {
   const k_step *step = ask->step;
@@ -217,6 +226,8 @@ heddle_status gpu_library_prepare(heddle_pdevice *dev, const heddle_pregion *reg
     const filecache_key key = key_of(i, &ask);
     const bool known = was_warmed(dev, &key);
     if (!known) s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
+    while (s == HEDDLE_OK && !fine && next_algorithm(dev, *out, why, sizeof why))
+      s = warm(dev, *out, &ask, bytes, &fine, refusal, sizeof refusal, err);
     if (!known && s == HEDDLE_OK && fine) keep_warmed(dev, &key);
     if (s != HEDDLE_OK || !fine) {
       gpu_library_free(*out);

@@ -101,6 +101,10 @@ struct gpu_library {
   heddle_status (*prepare)(heddle_pdevice *dev, void *state, const gpu_ask *ask, gpu_library_step **out, char *why,
                            size_t bytes, heddle_error *err);
   void (*free)(gpu_library_step *step);
+
+  /* The step goes on with the next best algorithm, after one that failed, and says again how in why; false: there is none.
+   * NULL: there never is. Inside gpu_enter, before any run but those that failed. */
+  bool (*next)(gpu_library_step *step, char *why, size_t bytes);
   heddle_status (*run)(gpu_library_step *step, heddle_pstream *stream, const gpu_address *operands,
                        gpu_address workspace, heddle_error *err);
 };

@@ -42,6 +42,14 @@ static gpu_third third_of(const k_step *step) {
   return rows && columns ? GPU_THIRD_WHOLE : GPU_THIRD_SPREAD;
 }
 
+bool gpu_product_bias(const gpu_ask *ask, gpu_product *p) {
+  const k_matmul *m = &ask->step->params.matmul;
+  if (p->third != GPU_THIRD_SPREAD || p->count != 1 || m->c_row != 0 || m->c_col != 1 || p->beta != 1.0F) return false;
+  p->third = GPU_THIRD_BIAS;
+  p->beta = 0.0F;
+  return true;
+}
+
 static gpu_rounding rounding_of(const gpu_ask *ask, gpu_rounding can) {
   const k_matmul *p = &ask->step->params.matmul;
   if (!ask->fast || can == GPU_EXACT) return GPU_EXACT;

@@ -11,8 +11,9 @@ typedef struct gpu_matrix {
   bool across;
 } gpu_matrix;
 
-/* None; a whole matrix, the same for each of a batch; or less, which a kernel spreads over the result first. */
-typedef enum gpu_third { GPU_THIRD_NONE, GPU_THIRD_WHOLE, GPU_THIRD_SPREAD } gpu_third;
+/* None; a whole matrix, the same for each of a batch; or less, which a kernel spreads over the result first, or a library adds
+ * by itself (gpu_product_bias). */
+typedef enum gpu_third { GPU_THIRD_NONE, GPU_THIRD_WHOLE, GPU_THIRD_SPREAD, GPU_THIRD_BIAS } gpu_third;
 
 /* How the operands are read: as they are; rounded by the library itself; rounded to bfloat16 by us. */
 typedef enum gpu_rounding { GPU_EXACT, GPU_LIBRARY_ROUNDS, GPU_BFLOAT16 } gpu_rounding;
@@ -29,6 +30,10 @@ typedef struct gpu_product {
 /* Brings a product into this form: false where a library has no words for it, or it is too small to be worth a call. can:
  * the most rounding that a device does in hardware. Pure. */
 bool gpu_product_of(const gpu_ask *ask, gpu_rounding can, gpu_product *out);
+
+/* Whether C is a row that is added to each row of the result as it is: then *p is the product for a library that adds it by
+ * itself. Pure. */
+bool gpu_product_bias(const gpu_ask *ask, gpu_product *p);
 
 /* What a step of a library's has first. */
 typedef struct gpu_product_step {

@@ -3,6 +3,7 @@
 
 #include "plugins/cuda/cublaslt_api.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { OK = 0, NO_HANDLE = 1, INVALID = 7, FAILED = 13, UNSUPPORTED = 15 };
@@ -19,6 +20,8 @@ typedef struct layout {
 typedef struct desc {
   int compute;
   int32_t trans_a, trans_b;
+  uint32_t epilogue; /* 0: none */
+  const float *bias;
 } desc;
 
 typedef struct pref {
@@ -109,13 +112,22 @@ int cublasLtMatrixLayoutSetAttribute(void *object, int attribute, const void *va
 
 int cublasLtMatmulDescCreate(void **out, int compute, int scale) {
   const int status = make("cublasLtMatmulDescCreate", out, DESC, sizeof(desc));
-  if (status == OK) *(desc *)*out = (desc){compute, LT_OP_N, LT_OP_N};
+  if (status == OK) *(desc *)*out = (desc){.compute = compute, .trans_a = LT_OP_N, .trans_b = LT_OP_N};
   return scale == LT_R_32F ? status : UNSUPPORTED;
 }
 
 int cublasLtMatmulDescSetAttribute(void *object, int attribute, const void *value, size_t bytes) {
   desc *d = object;
-  if (!fake_is(object, DESC) || bytes != sizeof(int32_t)) return INVALID;
+  if (!fake_is(object, DESC)) return INVALID;
+  if (attribute == LT_DESC_BIAS_POINTER && bytes == sizeof d->bias) {
+    memcpy(&d->bias, value, bytes);
+    return OK;
+  }
+  if (bytes != sizeof(int32_t)) return INVALID;
+  if (attribute == LT_DESC_EPILOGUE) {
+    memcpy(&d->epilogue, value, bytes);
+    return d->epilogue == LT_EPILOGUE_BIAS ? OK : INVALID;
+  }
   if (attribute == LT_DESC_TRANSA) memcpy(&d->trans_a, value, bytes);
   else if (attribute == LT_DESC_TRANSB) memcpy(&d->trans_b, value, bytes);
   else return INVALID;
@@ -186,12 +198,20 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *description, void *a, voi
   if (!fake_is(preference, PREF) || wanted < 1) return INVALID;
   const int status = product_of(description, a, b, c, d, &product);
   if (status != OK) return status;
+  const char *no_bias = getenv("FAKE_LIBRARY_NO_BIAS");
+  if (((desc *)description)->epilogue != 0 && (no_bias != NULL || ((desc *)description)->bias == NULL))
+    return UNSUPPORTED; /* the real one wants to know the alignment */
   *found = fake_refuses() || fake_refuses_shape(product.m, product.n, product.k) ? 0 : 1;
   if (*found == 0) return UNSUPPORTED;
   memset(results, 0, sizeof *results);
   results->algo.data[0] = COMMON;
   results->workspace = p->workspace < WORKSPACE ? (size_t)p->workspace : WORKSPACE;
   results->algo.data[1] = results->workspace;
+  if (getenv("FAKE_LIBRARY_SECOND") != NULL && wanted > 1) { /* the best is listed and does not run */
+    results[1] = results[0];
+    results[0].algo.data[0] = COMMON + 1;
+    *found = 2;
+  }
   return OK;
 }
 
@@ -203,11 +223,16 @@ int cublasLtMatmul(void *handle, void *description, const void *alpha, const voi
   if (!fake_is(handle, HANDLE)) return NO_HANDLE;
   const int status = product_of(description, a_layout, b_layout, c_layout, d_layout, &product);
   if (status != OK) return status;
+  if (algo != NULL && algo->data[0] == COMMON + 1) return UNSUPPORTED;
   if (algo == NULL || algo->data[0] != COMMON || algo->data[1] > workspace_bytes) return INVALID;
   if (alpha == NULL || beta == NULL || a == NULL || b == NULL || c == NULL || d == NULL || stream == NULL)
     return INVALID;
   if ((workspace == NULL && workspace_bytes > 0) || (uintptr_t)workspace % 256 != 0) return INVALID;
   if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % 16 != 0) return INVALID;
+  if (((desc *)description)->epilogue != 0) {
+    product.bias = ((desc *)description)->bias;
+    if (product.bias == NULL || (uintptr_t)product.bias % 16 != 0) return INVALID;
+  }
   memcpy(&product.alpha, alpha, sizeof product.alpha);
   memcpy(&product.beta, beta, sizeof product.beta);
   product.a = a;

@@ -221,9 +221,13 @@ int cudnnGetConvolutionForwardAlgorithm_v7(void *h, void *x, void *w, void *c, v
   const dnn_choice all[] = {{.algo = 6, .status = OK, .workspace = SIZE_MAX / 2, .math = math},
                             {.algo = 4, .status = UNSUPPORTED, .math = math},
                             {.algo = ALGORITHM + 1, .status = OK, .math = DNN_CONVERSION_MATH},
+                            {.algo = getenv("FAKE_LIBRARY_SECOND") != NULL ? ALGORITHM + 2 : ALGORITHM,
+                             .status = OK,
+                             .workspace = WORKSPACE,
+                             .math = math}, /* with FAKE_LIBRARY_SECOND it is listed and does not run */
                             {.algo = ALGORITHM, .status = OK, .workspace = WORKSPACE, .math = math}};
   *found = 0;
-  for (int i = 0; i < 4 && i < wanted && !fake_refuses(); i++) choices[(*found)++] = all[i];
+  for (int i = 0; i < 5 && i < wanted && !fake_refuses(); i++) choices[(*found)++] = all[i];
   return OK;
 }
 

@@ -176,6 +176,7 @@ void fake_multiply(void *arg) {
         }
         sum *= (double)p->alpha;
         if (p->beta != 0.0F) sum += (double)p->beta * (double)p->c[i + j * p->ldc + batch * p->c_stride];
+        if (p->bias != NULL) sum += (double)p->bias[i];
         p->d[i + j * p->ldd + batch * p->d_stride] = (float)sum;
       }
     }

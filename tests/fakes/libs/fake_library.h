@@ -3,7 +3,8 @@
  *
  * FAKE_LIBRARY_FAIL="cublasLtMatmul:2" makes the second call of that name fail; several are separated by commas.
  * FAKE_LIBRARY_REFUSE=1: heuristics find no algorithm; with another number N they find none for products whose three sides
- * together are a multiple of N. FAKE_LIBRARY_RETAIN=1: below. */
+ * together are a multiple of N. FAKE_LIBRARY_RETAIN=1: below. FAKE_LIBRARY_SECOND=1: the best algorithm that
+ * heuristics list does not run, the second does. */
 #ifndef HEDDLE_TESTS_FAKES_LIBS_FAKE_LIBRARY_H
 #define HEDDLE_TESTS_FAKES_LIBS_FAKE_LIBRARY_H
 
@@ -45,7 +46,7 @@ typedef struct fake_product {
   fake_type type;
   float alpha, beta;
   const void *a, *b;
-  const float *c;
+  const float *c, *bias; /* bias: added to each column; NULL: none */
   float *d;
   int64_t lda, ldb, ldc, ldd, a_stride, b_stride, c_stride, d_stride;
   void *workspace;
