@@ -228,6 +228,11 @@ heddle_status heddle_model_create(heddle_context *ctx, const heddle_graph *graph
   m->ctx = heddle_context_retain(ctx);
   m->graph = o.n_dims > 0 ? NULL : heddle_graph_retain((heddle_graph *)graph);
   if (o.n_dims > 0) s = heddle_graph_bind(graph, o.dims, o.n_dims, &m->graph, err);
+  if (s == HEDDLE_OK && o.seed != 0) {
+    heddle_graph *plain = m->graph;
+    s = heddle__graph_seed(plain, o.seed, &m->graph, err);
+    heddle_graph_release(plain);
+  }
   if (params != NULL) m->params = heddle_params_retain((heddle_params *)params);
   m->has_lock = pthread_mutex_init(&m->lock, NULL) == 0;
   m->feeds = heddle__alloc(graph->n_args, sizeof *m->feeds);

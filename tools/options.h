@@ -53,7 +53,7 @@ typedef struct options {
   words models, names, libs, param_files, targets; /* of what is packed; model is the first */
   uint64_t threads;                                /* 0: as configured */
   uint64_t in_flight;
-  uint64_t programs, sequence;
+  uint64_t programs, sequence, seed;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
@@ -152,6 +152,8 @@ extern const command devices_command, info_command, plan_command, run_command, b
     "state", OPTION_TEXT, "RULES", offsetof(options, state), \
         "outputs that are inputs of the next run, such as past*:present*; auto: by the names that exporters use" \
   }
+#define OPTION_SEED \
+  { "seed", OPTION_COUNT, "N", offsetof(options, seed), "the seed of random operators that have none of their own" }
 #define OPTION_PRECISION \
   { \
     "precision", OPTION_TEXT, "WORD", offsetof(options, precision), \

@@ -205,6 +205,7 @@ int session_model(session *s, const char *command, const options *o) {
   mo.memory = o->memory;
   mo.on_failure = o->on_failure;
   mo.state = o->state;
+  mo.seed = o->seed;
   mo.model_name = o->model_name;
   mo.dims = o->dims.data;
   mo.n_dims = o->dims.count;

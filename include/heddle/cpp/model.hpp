@@ -41,6 +41,7 @@ struct ModelOptions {
   std::string trust = {};             // of load: a trust file, by which every file must be signed
   std::string key = {};               // of load: the file of the key of encrypted files
   std::string state = {};             // "past*:present*", "auto"
+  std::uint64_t seed = 0;             // of random operators that have none; 0: from their names
 };
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
@@ -182,6 +183,7 @@ private:
     o.trust = detail::or_null(options.trust);
     o.key = detail::or_null(options.key);
     o.state = detail::or_null(options.state);
+    o.seed = options.seed;
     heddle_model *out = nullptr;
     Status s = detail::status_of([&](heddle_error *err) { return call(&o, &out, err); }, file);
     if (!s) return s.error();
