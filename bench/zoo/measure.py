@@ -59,7 +59,9 @@ def main():
     result["outputs"] = len(outputs)
     if seconds > 0:
         result["cpu"], result["wall"] = timed(run, feed, seconds)
-    result["memory"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+        result["memory"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    else:
+        del result["first_cpu"]
     print("RESULT " + json.dumps(result))
 
 
