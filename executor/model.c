@@ -270,6 +270,11 @@ heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph,
   atomic_init(&m->references, 1);
   m->ctx = heddle_context_retain(ctx);
   s = take_dims(m, graph, &o, err);
+  if (s == HEDDLE_OK && o.seed != 0) {
+    heddle_graph *plain = m->graph;
+    s = heddle__graph_seed(plain, o.seed, &m->graph, err);
+    heddle_graph_release(plain);
+  }
   if (params != NULL) m->params = heddle_params_retain((heddle_params *)params);
   m->has_lock = pthread_mutex_init(&m->lock, NULL) == 0;
   m->feeds = heddle__alloc(graph->n_args, sizeof *m->feeds);

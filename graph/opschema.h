@@ -60,6 +60,10 @@ heddle_status heddle__dtype_usable(heddle_dtype dtype, bool takes_narrow, heddle
 /* Whether it is of libheddle's own table, and not of operators/, whose kernels fold. */
 bool heddle__schema_is_own(const heddle__schema *schema);
 
+/* seed.c: the graph with an attribute seed for each random operator that has none; the graph itself where there is no such, or
+ * seed is 0. */
+heddle_status heddle__graph_seed(const heddle_graph *g, uint64_t seed, heddle_graph **out, heddle_error *err);
+
 /* control.c: an operator that runs graphs: If, Loop or Scan. */
 bool heddle__is_control(const heddle__node *node);
 

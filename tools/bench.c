@@ -26,6 +26,7 @@ static const option known[] = {
     OPTION_MEMORY,
     OPTION_ON_FAILURE,
     OPTION_STATE,
+    OPTION_SEED,
     OPTION_PRECISION,
     OPTION_INPUT,
     OPTION_DIM,

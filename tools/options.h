@@ -56,13 +56,13 @@ typedef struct options {
   words models, names, libs, param_files, targets; /* of what is packed; model is the first */
   uint64_t threads;                                /* 0: as configured */
   uint64_t in_flight;
-  uint64_t programs, sequence;
+  uint64_t programs, sequence, seed;
   uint64_t jobs; /* NO_NUMBER: not given */
   uint64_t repeat, number, zero_limit, repeats_to_cooldown;
   uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
   uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the servers; sizes in MiB */
   uint64_t idle_timeout;                                                  /* in seconds */
-  uint64_t max_tokens, max_length, chunk, top_k, seed;                    /* of generate */
+  uint64_t max_tokens, max_length, chunk, top_k;                          /* of generate */
   double temperature, top_p, min_p, repetition_penalty;
   double timeout; /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
@@ -168,6 +168,8 @@ extern const command devices_command, info_command, plan_command, run_command, b
     "state", OPTION_TEXT, "RULES", offsetof(options, state), \
         "outputs that are inputs of the next run, such as past*:present*; auto: by the names that exporters use" \
   }
+#define OPTION_SEED \
+  { "seed", OPTION_COUNT, "N", offsetof(options, seed), "the seed of random operators that have none of their own" }
 #define OPTION_PRECISION \
   { \
     "precision", OPTION_TEXT, "WORD", offsetof(options, precision), \

@@ -21,6 +21,7 @@ static const option known[] = {
     OPTION_MEMORY,
     OPTION_ON_FAILURE,
     OPTION_STATE,
+    OPTION_SEED,
     OPTION_PRECISION,
     OPTION_PARAMS,
     OPTION_LIB,

@@ -203,6 +203,7 @@ int session_model_options(session *s, heddle_model_options *mo) {
   mo->memory = o->memory;
   mo->on_failure = o->on_failure;
   mo->state = o->state;
+  mo->seed = o->seed;
   mo->dims = o->dims.data;
   mo->n_dims = o->dims.count;
   return DONE;

@@ -18,7 +18,7 @@ def recipe(name, needs, function, **ranges):
 # ---- PyTorch: the exporter of TorchScript, or that of torch.export where the name ends in "+export"
 
 
-def write_torch(path, make, example, names=None, outputs=None, is_new=False, axes=None, opset=17):
+def write_torch(path, make, example, names=None, outputs=None, is_new=False, axes=None, opset=18):
     import torch
     torch.manual_seed(0)
     model = make().eval()
@@ -27,7 +27,7 @@ def write_torch(path, make, example, names=None, outputs=None, is_new=False, axe
     settle(model)
     with torch.no_grad():
         torch.onnx.export(model, args, str(path), input_names=names, output_names=outputs, dynamo=is_new, dynamic_axes=axes,
-                          opset_version=18 if is_new else opset)
+                          opset_version=opset)
 
 
 def settle(model):
@@ -80,11 +80,13 @@ def vision(name, size=64, new=False, part=None, **options):
 
 for _name in ("resnet18 resnet34 resnet50 wide_resnet50_2 resnext50_32x4d mobilenet_v2 mobilenet_v3_small mobilenet_v3_large densenet121 "
               "squeezenet1_0 squeezenet1_1 shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x2_0 mnasnet0_5 mnasnet1_0 efficientnet_b0 "
-              "efficientnet_b1 efficientnet_v2_s regnet_x_400mf regnet_y_400mf regnet_x_1_6gf regnet_y_800mf convnext_tiny vgg11_bn "
-              "alexnet").split():
+              "efficientnet_b1 efficientnet_v2_s regnet_x_400mf regnet_y_400mf regnet_x_1_6gf regnet_y_800mf convnext_tiny"
+              ).split():
     vision(_name)
 vision("googlenet", 96, init_weights=False, aux_logits=False)
 vision("inception_v3", 96, init_weights=False, aux_logits=False)
+vision("alexnet", 224)
+vision("vgg11_bn", 224)
 vision("swin_t", 64)
 vision("swin_v2_t", 64)
 vision("maxvit_t", 224)

@@ -150,6 +150,7 @@ def main():
     store = options.folder / "results.json"
     options.folder.mkdir(parents=True, exist_ok=True)
     results = json.loads(store.read_text()) if store.exists() else {}
+    results = {name: row for name, row in results.items() if name in recipes.RECIPES}
     for i, name in enumerate([] if options.table else names):
         old = results.get(name)
         if old and not options.again and not (options.failed and old["state"] != "agrees"):

@@ -19,6 +19,7 @@ type options struct {
 	runtime                                                   *Runtime
 	library                                                   *Module
 	params, devices, optimize, memory, onFailure, name, state string
+	seed                                                      uint64
 	libraryFile, trust, key                                   string
 	place, keep, dims                                         []string
 	flags                                                     C.uint32_t
@@ -68,6 +69,9 @@ func WithOnFailure(what string) Option { return func(o *options) { o.onFailure =
 // WithState says which outputs are inputs of the next run and stay on their device: "past*:present*", or "auto", by the
 // names that exporters use. The state is a Call's; runs of the model's pool begin with none.
 func WithState(rules string) Option { return func(o *options) { o.state = rules } }
+
+// WithSeed gives the seed of random operators that have none of their own; 0: it follows from their names.
+func WithSeed(seed uint64) Option { return func(o *options) { o.seed = seed } }
 
 // WithTrust names a trust file: every file that is loaded must be signed by one of its keys, else ErrDenied.
 func WithTrust(path string) Option { return func(o *options) { o.trust = path } }
@@ -152,6 +156,7 @@ func (o *options) c(texts *cstrings) (*C.heddle_model_options, *C.heddle_module,
 	out.upload_timeout_ns = C.uint64_t(o.upload)
 	out.plan_timeout_ns = C.uint64_t(o.plan)
 	out.state = texts.optional(o.state)
+	out.seed = C.uint64_t(o.seed)
 	out.trust, out.key = texts.optional(o.trust), texts.optional(o.key)
 	file := texts.optional(o.libraryFile)
 	if texts.err != nil {

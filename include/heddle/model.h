@@ -62,6 +62,8 @@ typedef struct heddle_model_options {
   const char *state; /* outputs that are inputs of the next run (state.h, docs/state.md): rules "INPUT:OUTPUT" or
                         "INPUT=OUTPUT" separated by ',', where '*' stands for the same text on both sides; "auto": by
                         the names that exporters use; "off"; NULL: as the graph's file specifies, else none */
+  uint64_t seed;     /* of random operators that have no attribute seed: another for other numbers; each node's own
+                        follows from it and the node's name. 0: from the name alone */
 } heddle_model_options;
 
 /* Creates a model: checks the graph, uses the params' tensors as constants, and resolves devices and rules. Tensors

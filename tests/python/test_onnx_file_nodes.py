@@ -23,7 +23,6 @@ REFUSALS = {
     "a Scan with a batch": "Scan of opset 8",
     "an opset before 7": "this library reads 7 to",
     "no tensor": "is no tensor",
-    "a text that is changed or made": "it takes strings",
     "training": "training is not supported",
 }
 
@@ -50,12 +49,18 @@ def run(ctx, path, names, inputs):
                 x.close()
 
 
+def has_objects(model):
+    """Texts, sequences and optionals, which bindings/python/tests/test_text_nodes.py hands over."""
+    types = [v.type for v in [*model.graph.input, *model.graph.output]]
+    return any(t.WhichOneof("value") != "tensor_type" or t.tensor_type.elem_type == onnx.TensorProto.STRING for t in types)
+
+
 def test_node_cases(tmp_path):
     os.environ["HEDDLE_CONFIG"] = "off"
     ctx = capi.Context()
     passed, opsets, refused, wrong = 0, collections.Counter(), collections.Counter(), []
     for name, proto, inputs, outputs, rtol, atol in onnx_cases.load():
-        if any(not isinstance(x, np.ndarray) and not np.isscalar(x) for x in list(inputs) + list(outputs)):
+        if has_objects(proto) or any(not isinstance(x, np.ndarray) and not np.isscalar(x) for x in list(inputs) + list(outputs)):
             continue
         if os.environ.get("HEDDLE_ONNX_CASE", "") not in name:
             continue

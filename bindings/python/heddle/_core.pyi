@@ -100,7 +100,7 @@ class Model:
                  max_streams: int = 0, max_programs: int = 0, in_flight: int = 0, upload_timeout_ns: int = 0,
                  optimize: str | None = None, dims: Sequence[str] = (), memory: str | None = None,
                  on_failure: str | None = None, pool: int = 0, plan_timeout_ns: int = 0, bytes: Any = None, folder: Any = None,
-                 trust: str | None = None, key: str | None = None, state: str | None = None): ...   # pool 0: as many as there are cores; bytes: any buffer
+                 trust: str | None = None, key: str | None = None, state: str | None = None, seed: int = 0): ...   # pool 0: as many as there are cores; bytes: any buffer
     def __call__(self, *inputs: Any, **named: Any) -> Any: ...  # one output: an array; several: a tuple. call.c, the fast path
     @overload
     def run(self, inputs: Mapping[str, Any], timeout: float | None = None) -> dict[str, Any]: ...

@@ -262,7 +262,7 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
              precision: str | None, memory: Any, on_failure: str | None, pool: int | None, in_flight: int,
              max_streams: int, max_programs: int, upload_timeout: float | None,
              plan_timeout: float | None, capture: bool, annotations: bool, reuse: bool, slots: bool,
-             trust: Any, key: Any, state: str | Mapping[str, str] | Sequence[str] | None) -> dict[str, Any]:
+             trust: Any, key: Any, state: str | Mapping[str, str] | Sequence[str] | None, seed: int) -> dict[str, Any]:
     if precision not in _PRECISION:
         raise ValueError(f"precision is 'fast' or 'strict', not {precision!r}")
     if pool is not None and pool < 1:
@@ -285,7 +285,7 @@ def _options(devices: Any, library: Any, name: str | None, place: Any, keep: Any
         "max_streams": max_streams, "max_programs": max_programs,
         "upload_timeout_ns": _nanoseconds(upload_timeout), "plan_timeout_ns": _nanoseconds(plan_timeout),
         "trust": None if trust is None else os.fspath(trust), "key": None if key is None else os.fspath(key),
-        "state": rules,
+        "state": rules, "seed": seed,
     }
 
 
@@ -310,7 +310,7 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
          in_flight: int = 1, max_streams: int = 0, max_programs: int = 0, upload_timeout: float | None = None,
          plan_timeout: float | None = None, capture: bool = True, annotations: bool = True, reuse: bool = True, slots: bool = False,
          folder: str | os.PathLike[str] | None = None, trust: str | os.PathLike[str] | None = None,
-         key: str | os.PathLike[str] | None = None, state: str | Mapping[str, str] | Sequence[str] | None = None,
+         key: str | os.PathLike[str] | None = None, state: str | Mapping[str, str] | Sequence[str] | None = None, seed: int = 0,
          context: _core.Context | None = None) -> Model:
     """Loads a model: an .onnx file, a graph's .json, or a TVM library that holds all of a model. Plans nothing yet.
 
@@ -342,6 +342,7 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
     state           outputs that are inputs of the next run and stay on their device (docs/state.md): "past*:present*",
                     {"past_key_values.*": "present.*"}, or "auto": by the names that exporters use. Calls then share one
                     executor
+    seed            of random operators that have no seed of their own, from 0 to 2**64 - 1; 0: from the nodes' names
     context         whose settings, plugins and devices; None: the process's
 
     Blocks while files are read and drivers are loaded, without the GIL; devices are opened by the first call. FileError,
@@ -352,7 +353,7 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
         raise TypeError("params is the path of a file; heddle.loads takes a graph's text and its parameters as bytes")
     options = _options(devices, library, name, place, keep, dims, optimize, precision, memory, on_failure, pool, in_flight,
                        max_streams, max_programs, upload_timeout, plan_timeout, capture, annotations, reuse, slots, trust, key,
-                       state)
+                       state, seed)
     memory_of = _in_memory(path)
     if memory_of is not None:
         if params is not None:
@@ -386,5 +387,5 @@ _DEFAULTS: dict[str, Any] = {
     "devices": None, "library": None, "name": None, "place": None, "keep": (), "dims": None, "optimize": None,
     "precision": None, "memory": None, "on_failure": None, "pool": None, "in_flight": 1, "max_streams": 0,
     "max_programs": 0, "upload_timeout": None, "plan_timeout": None, "capture": True, "annotations": True,
-    "reuse": True, "slots": False, "trust": None, "key": None, "state": None,
+    "reuse": True, "slots": False, "trust": None, "key": None, "state": None, "seed": 0,
 }

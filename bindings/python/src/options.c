@@ -70,18 +70,20 @@ static int parse(heddle_py_options *o, PyObject *args, PyObject *kwargs) {
                           "pool",        "plan_timeout_ns",
                           "bytes",       "folder",
                           "trust",       "key",
-                          "state",       NULL};
+                          "state",       "seed",
+                          NULL};
   PyObject *bytes = NULL, *folder = NULL;
   PyObject *path = NULL, *graph = NULL, *params = NULL, *library = NULL, *place = NULL, *keep = NULL, *dims = NULL;
-  unsigned long long upload_ns = 0, plan_ns = 0;
+  unsigned long long upload_ns = 0, plan_ns = 0, seed = 0;
   unsigned int flags = 0, streams = 0, programs = 0, in_flight = 0;
   heddle_model_options *m = &o->model;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$OOOzzOOIIIIKzOzzIKOOzzz:Model", names, &o->context, &path, &graph,
-                                   &params, &library, &m->model_name, &m->devices, &place, &keep, &flags, &streams,
-                                   &programs, &in_flight, &upload_ns, &m->optimize, &dims, &m->memory, &m->on_failure,
-                                   &o->pool, &plan_ns, &bytes, &folder, &m->trust, &m->key, &m->state))
+  if (!PyArg_ParseTupleAndKeywords(
+          args, kwargs, "O|O$OOOzzOOIIIIKzOzzIKOOzzzK:Model", names, &o->context, &path, &graph, &params, &library,
+          &m->model_name, &m->devices, &place, &keep, &flags, &streams, &programs, &in_flight, &upload_ns, &m->optimize,
+          &dims, &m->memory, &m->on_failure, &o->pool, &plan_ns, &bytes, &folder, &m->trust, &m->key, &m->state, &seed))
     return -1;
   m->flags = flags;
+  m->seed = seed;
   m->max_streams = streams;
   m->max_programs = programs;
   m->in_flight = in_flight;

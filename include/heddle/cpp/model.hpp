@@ -41,6 +41,7 @@ struct ModelOptions {
   std::string trust = {};             // of load: a trust file, by which every file must be signed
   std::string key = {};               // of load: the file of the key of encrypted files
   std::string state = {};             // "past*:present*", "auto"
+  std::uint64_t seed = 0;             // of random operators that have none; 0: from their names
 };
 
 namespace detail {
@@ -69,6 +70,7 @@ template <class Call> auto with_model_options(const ModelOptions &options, Call 
   o.trust = or_null(options.trust);
   o.key = or_null(options.key);
   o.state = or_null(options.state);
+  o.seed = options.seed;
   return call(&o);
 }
 } // namespace detail
