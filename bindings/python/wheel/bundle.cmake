@@ -13,6 +13,7 @@ endif()
 # Each file once, as FOLDER/NAME; its name is the one that others ask for.
 file(GLOB libraries "${wheel_prefix}/lib/libheddle*.so.0")
 file(GLOB plugins "${wheel_prefix}/lib/heddle/plugins/*.so" "${wheel_prefix}/lib/heddle/plugins/*.so.*")
+list(FILTER plugins EXCLUDE REGEX "plugin_remote") # OpenSSL is for the distribution to keep up to date
 file(GLOB helpers "${wheel_prefix}/libexec/heddle/*")
 set(tool "${wheel_prefix}/bin/heddle")
 if(NOT libraries OR NOT plugins OR NOT EXISTS "${tool}")
