@@ -179,7 +179,7 @@ def together(programs):
 
 @pytest.fixture(scope="module")
 def programs():
-    """All programs, and those that stand for the others: of each text, and with long indices."""
+    """All programs, and those that stand for the others, with long indices: of each portable text one, of others one a kernel."""
     found, kernels = {words: Program(*words) for words in OTHERS + variants()}, set()
     with tempfile.TemporaryDirectory(prefix="heddle-kernels-") as folder:
         child("write", HEDDLE_PLANNED=folder)
@@ -195,7 +195,8 @@ def programs():
     assert {p.text for p in found.values()} == texts
     firsts = {}
     for p in found.values():
-        firsts.setdefault((p.text, bool(p.tail)), p)
+        kernel = "" if "#include" in open(os.path.join(KERNELS, p.text + ".cl")).read() else p.names[0]
+        firsts.setdefault((p.text, kernel, bool(p.tail)), p)
     longs = [Program(p.text, p.options.replace("IDX=int", "IDX=long"), p.tail) for p in firsts.values()]
     return list(found.values()), longs
 
