@@ -3,6 +3,7 @@ import re
 import threading
 
 import heddle
+import heddle.onnxruntime as sessions
 import numpy as np
 import onnx
 import onnxruntime
@@ -79,6 +80,15 @@ def test_sequences_in_and_out(devices):
         loaded.run(None, {"s": PARTS, "i": np.array(3), "j": np.array(0)})
     with pytest.raises(errors.InvalidError, match="it takes a list"):
         loaded.run(None, {"s": PARTS[0], "i": np.array(3), "j": np.array(0)})
+
+
+def test_sessions_take_lists():
+    proto = model([node("SequenceInsert", "s x", "t"), node("StringConcat", "w w", "v")],
+                  [sequence("s"), tensor("x", FLOAT, [2]), tensor("w", TEXT, ["n"])], [sequence("t"), tensor("v", TEXT, ["n"])])
+    session = sessions.InferenceSession(proto.SerializeToString())
+    assert [value.type for value in session.get_inputs()] == ["seq(tensor)", "tensor(float)", "tensor(string)"]
+    x = np.float32([1, 2])
+    compare(session.run(None, {"s": PARTS, "x": x, "w": np.array(["a"])}), [[*PARTS, x], np.array(["aa"], object)])
 
 
 def test_parts_whose_sizes_a_run_gives():

@@ -273,6 +273,8 @@ class InferenceSession:
     def _checked(self, name: str, value: Any) -> Any:
         """A value as it is given to the model: the right type, rank and sizes."""
         info = self.arg_of(name)
+        if info.type.startswith(("seq(", "optional(")):
+            return value  # a list or None, which heddle.text looks at
         if isinstance(value, OrtValue):
             value = value.tensor
         elif isinstance(value, list):

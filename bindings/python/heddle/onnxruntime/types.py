@@ -22,6 +22,8 @@ def type_word(dtype: Any) -> str:
     name = "string" if getattr(dtype, "kind", "") in ("U", "S", "T") else str(dtype)
     if name.startswith("seq(map("):  # of heddle.text
         return name.replace("float32", "tensor(float)")
+    if name.startswith(("seq(", "optional(")):
+        return name.replace("string", "tensor(string)")
     return f"tensor({_WORDS.get(name, name)})"
 
 
