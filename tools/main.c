@@ -14,17 +14,6 @@
 #include "options.h"
 #include "text.h"
 
-const command *const all_commands[] = {&devices_command,    &info_command,
-                                       &plan_command,       &run_command,
-                                       &bench_command,      &compare_command,
-                                       &convert_command,    &generate_command,
-                                       &pack_command,       &unpack_command,
-                                       &link_command,       &key_command,
-                                       &sign_command,       &verify_command,
-                                       &decrypt_command,    &check_plugin_command,
-                                       &rpc_server_command, &rpc_tracker_command,
-                                       &rpc_proxy_command,  &device_server_command,
-                                       &keys_command,       NULL};
 const command *const all_commands[] = {&devices_command,
                                        &info_command,
                                        &plan_command,
@@ -32,6 +21,8 @@ const command *const all_commands[] = {&devices_command,
                                        &bench_command,
                                        &compare_command,
                                        &convert_command,
+                                       &quantize_command,
+                                       &generate_command,
                                        &pack_command,
                                        &unpack_command,
                                        &link_command,
@@ -39,10 +30,12 @@ const command *const all_commands[] = {&devices_command,
                                        &sign_command,
                                        &verify_command,
                                        &decrypt_command,
-                                       &quantize_command,
                                        &check_plugin_command,
                                        &rpc_server_command,
                                        &rpc_tracker_command,
+                                       &rpc_proxy_command,
+                                       &device_server_command,
+                                       &keys_command,
                                        NULL};
 enum { N_COMMANDS = sizeof all_commands / sizeof all_commands[0] - 1 };
 

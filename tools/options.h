@@ -71,12 +71,10 @@ typedef struct options {
   bool ignore_annotations; /* of the model's nodes */
   bool insecure_tvm_rpc, stdio;
   bool past_stops;
-  bool ignore_annotations;    /* of the model's nodes */
   const char *weights, *form; /* of what is quantised */
   words keep;
   uint64_t block, accuracy_level;
   bool symmetric;
-  bool insecure_tvm_rpc;
 } options;
 
 typedef enum option_kind {
@@ -123,9 +121,7 @@ extern const command *const all_commands[];
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, generate_command, pack_command, unpack_command, link_command, key_command, sign_command,
     verify_command, decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command, rpc_proxy_command,
-    device_server_command, keys_command;
-    convert_command, pack_command, unpack_command, link_command, key_command, sign_command, verify_command,
-    decrypt_command, quantize_command, check_plugin_command, rpc_server_command, rpc_tracker_command;
+    device_server_command, keys_command, quantize_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
