@@ -210,6 +210,8 @@ static heddle_status take_options(heddle_model *m, const heddle_model_options *o
 static heddle_status take_dims(heddle_model *m, const heddle_graph *graph, const heddle_model_options *o,
                                heddle_error *err) {
   size_t n = 0;
+  if (!HEDDLE_HAS_DIMENSIONS && o->n_dims > 0)
+    return heddle__left_out(err, "numbers for dimensions of graphs", "HEDDLE_DIMENSIONS");
   if (o->n_dims > 0 && o->dims == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "the model's options count dimensions and give none");
   const char **numbers = heddle__alloc(o->n_dims, sizeof *numbers);
@@ -270,7 +272,9 @@ heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph,
   atomic_init(&m->references, 1);
   m->ctx = heddle_context_retain(ctx);
   s = take_dims(m, graph, &o, err);
-  if (s == HEDDLE_OK && o.seed != 0) {
+  if (s == HEDDLE_OK && o.seed != 0 && !HEDDLE_HAS_RARE_OPERATORS)
+    s = heddle__left_out(err, "random operators, which the option seed is for", "HEDDLE_RARE_OPERATORS");
+  if (HEDDLE_HAS_RARE_OPERATORS && s == HEDDLE_OK && o.seed != 0) {
     heddle_graph *plain = m->graph;
     s = heddle__graph_seed(plain, o.seed, &m->graph, err);
     heddle_graph_release(plain);

@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 
 static const char *behind(const char *rule) {
   const char *at = rule != NULL ? strstr(rule, "<=") : NULL;
@@ -69,7 +70,7 @@ static heddle_status read_one(heddle_model *m, const char *rule, heddle_error *e
 
 heddle_status heddle__most_read(heddle_model *m, const char *const *rules, size_t n, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  for (size_t i = 0; i < n && s == HEDDLE_OK; i++)
+  for (size_t i = 0; HEDDLE_HAS_DIMENSIONS && i < n && s == HEDDLE_OK; i++)
     if (heddle__most_is(rules[i])) s = read_one(m, rules[i], err);
   return s;
 }
@@ -83,7 +84,7 @@ int64_t heddle__most_of(const heddle_model *m, uint32_t arg, uint32_t dim) {
 }
 
 heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int64_t *shape, heddle_error *err) {
-  for (uint32_t i = 0; i < m->n_most; i++) {
+  for (uint32_t i = 0; HEDDLE_HAS_DIMENSIONS && i < m->n_most; i++) {
     const heddle__most *x = &m->most[i];
     if (x->arg != arg || shape[x->dim] <= x->most) continue;
     return heddle__fail(err, HEDDLE_EINVAL,
@@ -97,7 +98,7 @@ heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int6
 heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err) {
   char text[300] = "";
   size_t used = 0;
-  if ((s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT) || wish->values == NULL) return s;
+  if (!HEDDLE_HAS_DIMENSIONS || (s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT) || wish->values == NULL) return s;
   for (uint32_t i = 0; i < m->graph->n_args; i++) {
     const heddle__type *t = type_of(m, i);
     const heddle_tensor *value = wish->values[i];

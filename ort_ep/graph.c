@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "plugins/common/perror.h"
-#include "onnx.pb-c.h"
+#include <onnx.pb-c.h>
 #include "ort_ep/ep.h"
 
 /* What is being written. The first failure stays; later steps do nothing. */
