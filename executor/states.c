@@ -199,7 +199,8 @@ static void count_bytes(heddle__states *all) {
 }
 
 heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg) {
-  return HEDDLE_HAS_STATE && ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1] : NULL;
+  return HEDDLE_HAS_STATE && ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1]
+                                                                           : NULL;
 }
 
 heddle__state *heddle__state_of_output(const heddle_executor *ex, uint32_t output) {
@@ -347,8 +348,7 @@ static heddle_status place(heddle_executor *ex, heddle__state *st, const heddle_
 heddle_status heddle__states_place(heddle_executor *ex, const heddle__program *program, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (!HEDDLE_HAS_STATE || ex->states == NULL) return s;
-  for (uint32_t i = 0; i < ex->states->n && s == HEDDLE_OK; i++)
-    s = place(ex, &ex->states->at[i], program, err);
+  for (uint32_t i = 0; i < ex->states->n && s == HEDDLE_OK; i++) s = place(ex, &ex->states->at[i], program, err);
   count_bytes(ex->states);
   return s;
 }
