@@ -73,6 +73,7 @@ def write():
         leave("the plugin cpu is not built")
     os.environ["HEDDLE_PLUGIN_PATH"] = os.path.dirname(plugin)
     import capi
+    import fused
     import numpy as np
     import onnx
     import onnx_cases
@@ -104,6 +105,11 @@ def write():
         model = onnx.helper.make_model(onnx.helper.make_graph(
             [node], op, [], [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]))
         plan(*onnx_cases.graph(model, 17, arrays))
+    nbits = fused.Builder()  # of domain heddle, which ONNX's cases do not have
+    operands = [nbits.null("a", np.zeros((3, 40), np.float32)), nbits.null("b", np.zeros((5, 3, 8), np.uint8)),
+                nbits.null("s", np.zeros((5, 3), np.float32))]
+    head = nbits.add("MatMulNBits", operands, "heddle", K=40, N=5, block_size=16)
+    plan(json.loads(nbits.text([head])), {})
     for _, model, inputs, *_ in onnx_cases.load():
         used = {n.op_type for n in model.graph.node}
         if not used or used - onnx_cases.OPERATORS or not all(isinstance(x, np.ndarray) for x in inputs):

@@ -326,8 +326,6 @@ BAD = [
      WEIGHTS | {"i": np.zeros(32, np.int64)}, "operand zero_points is neither"),
     ([node("MatMulNBits", ["a", "b", "s", "", "i"], K=32, N=4, bits=4, block_size=16)], {"a": floats(2, 32)},
      WEIGHTS | {"i": np.full(32, 7, np.int32)}, "number 0 is 7, and there are 2 blocks"),
-    ([node("MatMulNBits", "abs", K=32, N=4, block_size=16)], {"a": floats(2, 32), "b": WEIGHTS["b"]}, {"s": WEIGHTS["s"]},
-     "weights are no constant"),
     ([node("MatMulNBits", "abs", K=32, N=4, block_size=16, weight_prepacked=1)], {"a": floats(2, 32)}, WEIGHTS, "CUDA"),
     ([node("GroupQueryAttention", ["q", "k", "v", "", "", "n", "t"], num_heads=-4, kv_num_heads=2)],
      {"q": floats(1, 2, 64), "k": floats(1, 2, 32), "v": floats(1, 2, 32), "n": np.array([1], np.int32), "t": np.array(2, np.int32)},

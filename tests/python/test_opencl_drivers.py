@@ -170,7 +170,7 @@ def test_a_driver_that_crashes(tmp_path, fake):
 
 @pytest.mark.parametrize("how, words", [
     ("context", ["opencl:0", "make a context", "CL_OUT_OF_RESOURCES"]),
-    ("build", ["plugin 'opencl' offered to run node 'sum' (Add) on opencl:0 and cannot prepare it", "build kernels",
+    ("build", ["plugin 'opencl' offered to run node 'sum' (Add) on opencl:0 and cannot prepare it", "build kernel",
                "CL_BUILD_PROGRAM_FAILURE", "kernel.cl:3: the fake compiler has had enough"]),
     ("memory", ["opencl:0", "allocate", "bytes", "CL_MEM_OBJECT_ALLOCATION_FAILURE"]),
     ("small", ["opencl:0", "4096"]),

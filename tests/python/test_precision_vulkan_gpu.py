@@ -18,7 +18,8 @@ if not SHIM.exists() or not LOADERS:
 
 class Settings(ctypes.Structure):
     _fields_ = [("loader", ctypes.c_char_p)] + [(name, ctypes.c_int32) for name in (
-        "families", "discrete", "no_clock", "few_buffers", "lose", "hang", "submissions", "copy_pools", "flushes")]
+        "families", "discrete", "no_clock", "few_buffers", "other_type", "old_loader", "portable", "asked_portable",
+        "late_waits", "lose", "hang", "submissions", "copy_pools", "flushes")]
 
 
 # It has the loader's name, so that the plugin gets it.

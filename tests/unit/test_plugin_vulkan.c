@@ -350,7 +350,8 @@ static void a_steady_stream_allocates_nothing(void **state) {
       OK(&t, t.p->fence->signal(s, 5, i, &t.err));
       if (i % 4 == 0) sim_sync(&t, s);
     }
-    assert_true(atomic_load(&t.fake.calls) - calls <= 4 + 2); /* command buffers, the row of completions */
+    /* Command buffers, of which as many again may wait for the thread that takes them back, and the row of completions. */
+    assert_true(atomic_load(&t.fake.calls) - calls <= 2 * 4 + 2);
     assert_int_equal(sim_wait(&t, 5, 200), HEDDLE_OK);
     t.p->memory->free(t.dev[0], a);
     t.p->stream->close(s);
