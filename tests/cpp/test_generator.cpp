@@ -49,9 +49,10 @@ static std::string folder() {
 }
 
 struct RemoveFolder {
+  std::string path = folder(); // a copy: the other one may be gone first
   ~RemoveFolder() {
     for (const char *name : {"/decoder.json", "/config.json", "/decoder.params", ""})
-      static_cast<void>(std::remove((folder() + name).c_str()));
+      static_cast<void>(std::remove((path + name).c_str()));
   }
 };
 static const RemoveFolder remove_folder;
