@@ -209,11 +209,12 @@ def programs():
 
 def sources(programs, arch, archs):
     """Lists of programs to be compiled for arch: a share of all, and those that stand for the others alone; of these a share
-    too where sweeps are smaller."""
+    too where sweeps are smaller, and half of all where they are smaller than half."""
     every, longs = programs
     batches = [every[i:i + BATCH] for i in range(0, len(every), BATCH)]
     alone = longs if sizes.SCALE >= 1 else longs[archs.index(arch)::len(archs)]
-    return batches[archs.index(arch)::len(archs)] + [[p] for p in alone]
+    made = batches[archs.index(arch)::len(archs)] + [[p] for p in alone]
+    return made if sizes.SCALE >= 0.5 else made[::2]
 
 
 # ---------------------------------------------------------------- compiling
