@@ -145,6 +145,9 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
 }
 
 void options_finish(options *o) {
+  free(o->keep.data);
+  free(o->stop_tokens.data);
+  free(o->stops.data);
   free(o->place.data);
   free(o->place_a.data);
   free(o->place_b.data);
