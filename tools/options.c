@@ -161,6 +161,7 @@ void options_finish(options *o) {
   free(o->names.data);
   free(o->libs.data);
   free(o->param_files.data);
+  free(o->targets.data);
 }
 
 /* ---- help */
