@@ -1,4 +1,5 @@
 """Sessions of heddle.rpc with a program that is started for them: the loop of the real TVM's server."""
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 from heddle import rpc
 
 pytest.importorskip("tvm.rpc", reason="this TVM has no RPC")
+pytestmark = pytest.mark.skipif(bool(os.environ.get("HEDDLE_SANITIZE")), reason="TVM's own code is not run under sanitizers")
 
 
 def test_sessions_of_programs(tmp_path):
