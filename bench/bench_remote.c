@@ -1,5 +1,5 @@
 /* bench/bench_remote.c: runs on a remote device against a bare TLS connection that carries the same bytes.
- * bench_remote bare KEY_FILE: a TLS server that takes and gives as many bytes as it is told; prints its port.
+ * bench_remote bare KEY_FILE: a TLS server that takes and gives the number of bytes that each request names; prints its port.
  * bench_remote client KEY_FILE DEVICE_PORT BARE_PORT: on standard input "WHAT COUNT" with WHAT one of pingpong, one, node
  * (a one-node run here), stream, bulk (128 MiB out, 64 MiB in), bulk_node (the same run here), answered with nanoseconds of one. */
 #include "bench/bench.h"

@@ -76,7 +76,7 @@ static heddle_status begin_staged(heddle_executor *ex, bool timed, heddle_error 
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
   ctl_reset(ex->staged);
   ctl_time(ex->staged, timed);
-  /* Over ranks, who waits drives, so that it can say which rank a late run waits for. */
+  /* Over ranks the waiting thread drives, so that its error can name the rank that a late run waits for. */
   heddle__drive_begin(&ex->drive, &staged_work, ex->staged, !heddle__spread_cuts(ex->model->spread), NULL);
   return HEDDLE_OK;
 }

@@ -123,7 +123,7 @@ static int run(int argc, char **argv) {
   int status = options_parse(c, argc - 2, argv + 2, &o);
   if (status == DONE && o.help) options_help(c);
   else if (status == DONE) status = run_one(c, &o);
-  options_finish(&o);
+  options_finish(c, &o);
   return status;
 }
 

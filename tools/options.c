@@ -144,24 +144,14 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
                                           : "a graph's .json file, an .onnx file, or a library that holds a model");
 }
 
-void options_finish(options *o) {
-  free(o->keep.data);
-  free(o->stop_tokens.data);
-  free(o->stops.data);
-  free(o->place.data);
-  free(o->place_a.data);
-  free(o->place_b.data);
-  free(o->settings_a.data);
-  free(o->settings_b.data);
-  free(o->inputs.data);
-  free(o->settings.data);
-  free(o->dims.data);
-  free(o->only.data);
+void options_finish(const command *c, options *o) {
   free(o->models.data);
-  free(o->names.data);
-  free(o->libs.data);
-  free(o->param_files.data);
-  free(o->targets.data);
+  for (const option *known = c->known; known->name != NULL; known++) {
+    if (known->kind != OPTION_WORDS && known->kind != OPTION_PAIRS && known->kind != OPTION_RULES) continue;
+    words *list = (words *)(void *)((char *)o + known->offset);
+    free(list->data);
+    *list = (words){0};
+  }
 }
 
 /* ---- help */

@@ -199,7 +199,7 @@ extern const command devices_command, info_command, plan_command, run_command, b
 /* Reads the words after the command's name. Says what is wrong on stderr and gives WRONG_WORDS; FAILED where memory is
  * out. out is finished with options_finish in any case. */
 int options_parse(const command *c, int argc, char **argv, options *out);
-void options_finish(options *o);
+void options_finish(const command *c, options *o);
 
 /* Prints how a command is used. */
 void options_help(const command *c);

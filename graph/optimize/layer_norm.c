@@ -113,26 +113,29 @@ static bool is_vector(const parts *p, const opt_value *v) {
   return true;
 }
 
-static bool read_scaled(opt_net *net, parts *p, opt_node *n) {
-  for (uint32_t k = 0; opt_is(n, "Mul") && k < 2; k++) {
-    opt_value *v = opt_in(n, k);
-    if (v == NULL || v->maker == NULL || !read_normal(net, p, v->maker) || !is_vector(p, opt_in(n, 1 - k))) continue;
-    p->scale = opt_in(n, 1 - k);
+typedef bool (*reader)(opt_net *net, parts *p, opt_node *n);
+
+/* What inner reads, and a vector beside it, by an operator in either order: the vector, or NULL. */
+static opt_value *read_with_vector(opt_net *net, parts *p, opt_node *n, const char *op, reader inner) {
+  for (uint32_t k = 0; opt_is(n, op) && k < 2; k++) {
+    opt_value *v = opt_in(n, k), *vector = opt_in(n, 1 - k);
+    if (v == NULL || v->maker == NULL || !inner(net, p, v->maker) || !is_vector(p, vector)) continue;
     keep(p, n);
-    return true;
+    return vector;
   }
-  return false;
+  return NULL;
+}
+
+static bool read_scaled(opt_net *net, parts *p, opt_node *n) {
+  opt_value *scale = read_with_vector(net, p, n, "Mul", read_normal);
+  if (scale != NULL) p->scale = scale;
+  return scale != NULL;
 }
 
 static bool read_biased(opt_net *net, parts *p, opt_node *n) {
-  for (uint32_t k = 0; opt_is(n, "Add") && k < 2; k++) {
-    opt_value *v = opt_in(n, k);
-    if (v == NULL || v->maker == NULL || !read_scaled(net, p, v->maker) || !is_vector(p, opt_in(n, 1 - k))) continue;
-    p->bias = opt_in(n, 1 - k);
-    keep(p, n);
-    return true;
-  }
-  return false;
+  opt_value *bias = read_with_vector(net, p, n, "Add", read_scaled);
+  if (bias != NULL) p->bias = bias;
+  return bias != NULL;
 }
 
 /* Nothing inside is read by others, and all of it goes to one place. */
@@ -213,24 +216,15 @@ static bool read_rms(opt_net *net, parts *p, opt_node *n) {
   return false;
 }
 
-static bool read_scaled_rms(opt_net *net, parts *p, opt_node *n) {
-  for (uint32_t k = 0; opt_is(n, "Mul") && k < 2; k++) {
-    opt_value *v = opt_in(n, k);
-    if (v == NULL || v->maker == NULL || !read_rms(net, p, v->maker) || !is_vector(p, opt_in(n, 1 - k))) continue;
-    p->scale = opt_in(n, 1 - k);
-    keep(p, n);
-    return true;
-  }
-  return false;
-}
-
 bool opt_pass_rms_norm(opt_net *net) {
   bool changed = false;
   for (uint32_t i = net->n_nodes; i-- > 0 && !net->failed;) {
     opt_node *n = &net->nodes[i];
     parts p;
-    if (!n->live || !read_scaled_rms(net, &p, n) || !is_closed(&p) || !(p.epsilon > 0)) continue;
-    opt_value *in[2] = {p.x, p.scale};
+    if (!n->live) continue;
+    opt_value *scale = read_with_vector(net, &p, n, "Mul", read_rms);
+    if (scale == NULL || !is_closed(&p) || !(p.epsilon > 0)) continue;
+    opt_value *in[2] = {p.x, scale};
     const heddle_pattr attrs[2] = {opt_attr_int(net, "axis", -(int64_t)p.n_axes),
                                    opt_attr_float(net, "epsilon", p.epsilon)};
     if (!opt_become(net, n, "heddle", "RMSNormalization", in, 2, attrs, 2)) continue;

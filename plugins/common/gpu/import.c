@@ -1,7 +1,7 @@
 /* Host memory of others, registered with the driver, so that copies fetch from it directly. The driver takes a page
  * once and forgets it the first time that it is asked to, so an instance keeps what it registered and shares that among
  * its devices and buffers. Registering pins pages, which takes long for large ranges: an entry is in the list before the
- * driver is called, without the lock, and whoever needs its pages waits for it alone. */
+ * driver is called, without the lock, and a thread that needs its pages waits for that entry alone. */
 #include "gpu.h"
 
 /* BEGINS and ENDS: the driver is being called for it. */
