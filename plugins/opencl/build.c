@@ -89,6 +89,11 @@ static bool is_prepared(const heddle_pdevice *dev) {
   return dev->host->config(dev->host->ctx, "prepared:", NULL, 0) >= 0;
 }
 
+/* PoCL has a cache of its own, and compiles each kernel a second time where its binary is asked for. */
+static bool is_stored(const heddle_pdevice *dev) {
+  return dev->self->cache_dir != NULL && (!dev->info->writes || dev->self->cache_always);
+}
+
 /* PoCL reads 18,000 lines of declarations for each program, which takes ten times as long as our text; with its guard
  * defined they are left out, and the prelude declares what kernels use. */
 #define DECLARES " -D_OPENCL_H_ -DK_DECLARES"
@@ -126,7 +131,7 @@ static heddle_status build_with(heddle_pdevice *dev, const char *name, const cha
   }
   to->key = key;
   to->is_kept_late = dev->self->cache_dir != NULL && is_prepared(dev);
-  if (dev->self->cache_dir != NULL && !to->is_kept_late) store(dev, key, program);
+  if (!to->is_kept_late && is_stored(dev)) store(dev, key, program);
   *out = program;
   return HEDDLE_OK;
 }

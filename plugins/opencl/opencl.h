@@ -70,6 +70,7 @@ struct heddle_pinstance {
   bool fuse;            /* setting: chains of elementwise nodes become one */
   bool gpu_kernels;     /* setting: kernels as on a GPU, on host cores too */
   char *cache_dir;      /* setting, absolute; NULL: no cache */
+  bool cache_always;    /* setting: programs of drivers with a cache of their own are stored too */
   filecache cache;      /* of built programs, in cache_dir */
   ocl_blas *blas;       /* NULL: no CLBlast */
   char *source_dir;     /* where sources are written; NULL: nowhere */

@@ -1,7 +1,8 @@
 /* The opencl plugin: the devices of all OpenCL platforms behind the ICD loader. Here are the entry, the instance with
  * its settings, and the root table; each other table is in the file of its name.
  *
- * Settings: cache_dir (folder for built programs; off: they are built in each process), source_dir (folder that their
+ * Settings: cache_dir (folder for built programs; off: they are built in each process), cache_always (1: programs of
+ * PoCL, which has a cache of its own, are stored too), source_dir (folder that their
  * sources are written to; none: they are not), unified (0: no shared memory), peer (0: no copies between devices), fuse
  * (0: every node is a step of its own), max_streams, sub_devices (compute units of each part that devices are split
  * into), capture (0: never; 1: wherever the driver has command buffers; auto: there, but not on host cores), gpu_kernels
@@ -88,6 +89,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
   if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "cache_always", false, &self->cache_always, err);
   self->cache = (filecache){
       .host = host, .folder = self->cache_dir, .plugin = "opencl", .suffix = "clbin", .things = "built programs"};
   if (s == HEDDLE_OK && !filecache_limit(host, &self->cache.limit, why, sizeof why))
@@ -173,6 +175,7 @@ static const heddle_psetting settings[] = {
     P_SETTING_SWITCH("fuse", "1", "elementwise chains become one step"),
     P_SETTING_WORD("capture", "auto", "auto,1,0", "whether segments are recorded as command buffers"),
     P_SETTING_PATH("cache_dir", "", "folder of the cache of built programs; off: none"),
+    P_SETTING_SWITCH("cache_always", "0", "stores programs of drivers that have a cache of their own (PoCL) there too"),
     P_SETTING_NUMBER("cache_bytes", "1073741824", 0, UINT64_MAX, "most bytes of that cache; 0: no limit"),
     P_SETTING_PATH("source_dir", "", "folder to which the sources of kernels are written; off: none"),
     P_SETTING_WORD("clblast", "auto", "auto,1,0", "whether CLBlast computes matrix products"),

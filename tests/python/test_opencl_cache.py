@@ -29,7 +29,8 @@ def pocl(tmp_path_factory):
         pytest.skip("there is no OpenCL device")
 
 
-WORDS = ["run", DIGITS, "--random", "--device", "opencl:0", "--place", "*=opencl:0"]
+PLAIN = ["run", DIGITS, "--random", "--device", "opencl:0", "--place", "*=opencl:0"]
+WORDS = [*PLAIN, "--set", "opencl.cache_always=1"]
 
 
 def run(out, *words, **env):
@@ -58,11 +59,17 @@ def test_it_is_in_the_user_s_cache_folder(tmp_path):
     assert entries(tmp_path / "other/.cache/heddle/opencl")
 
 
+def test_programs_of_pocl_are_left_to_its_own_cache(tmp_path):
+    good(*PLAIN, XDG_CACHE_HOME=str(tmp_path / "x"))
+    assert not (tmp_path / "x/heddle/opencl").exists()
+
+
 def test_a_second_device_has_entries_too(tmp_path):
     if "opencl:1" not in heddle("devices", "--all").out:
         pytest.skip("there is no second OpenCL device")
     folder = tmp_path / "cache"
-    good("run", DIGITS, "--random", "--device", "opencl:1", "--place", "*=opencl:1", "--set", f"opencl.cache_dir={folder}")
+    good("run", DIGITS, "--random", "--device", "opencl:1", "--place", "*=opencl:1", "--set", f"opencl.cache_dir={folder}",
+         "--set", "opencl.cache_always=1")
     assert entries(folder)
 
 

@@ -145,7 +145,7 @@ def test_parts_of_devices_on_two_platforms(tmp_path, fake):
 @pytest.mark.parametrize("key, value", [("sub_devices", "two"), ("max_streams", "-1"), ("peer", "maybe"),
                                         ("unified", "2"), ("capture", "sometimes"), ("driver", "gone"),
                                         ("capture", "a word that is much too long"), ("peer", "1" * 40),
-                                        ("sub_devices", " 2"), ("gpu_kernels", "2"), ("clblast", "2"), ("fuse", "2"),
+                                        ("sub_devices", " 2"), ("gpu_kernels", "2"), ("cache_always", "2"), ("clblast", "2"), ("fuse", "2"),
                                         ("cache_dir", "relative/folder"), ("source_dir", "relative/folder")])
 def test_settings_that_are_wrong(key, value):
     refused, _, _ = plugin(**{f"HEDDLE_OPENCL_{key.upper()}": value})

@@ -90,7 +90,8 @@ def test_opencl_alone():
 def test_cache_of_programs(tmp_path):
     """A folder for built programs is filled by one context and read by the next; damaged entries are built again."""
     cache = tmp_path / "programs"
-    sweep(1010, 1013, ["opencl:0"], {"opencl__cache_dir": cache})
+    stored = {"opencl__cache_dir": cache, "opencl__cache_always": "1"}
+    sweep(1010, 1013, ["opencl:0"], {**stored})
     entries = sorted(cache.iterdir())
     assert entries and all(e.suffix == ".clbin" for e in entries)
     for i, e in enumerate(entries):
@@ -102,10 +103,10 @@ def test_cache_of_programs(tmp_path):
         elif i % 4 == 2:
             data = b""
         e.write_bytes(bytes(data))
-    sweep(1010, 1013, ["opencl:0"], {"opencl__cache_dir": cache, "log": "off"})
+    sweep(1010, 1013, ["opencl:0"], {**stored, "log": "off"})
     assert sorted(cache.iterdir()) == entries
     assert all(len(e.read_bytes()) > 40 for e in entries)
-    sweep(1010, 1013, ["opencl:0"], {"opencl__cache_dir": cache})
+    sweep(1010, 1013, ["opencl:0"], {**stored})
 
 
 def check_digits(where):
