@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "heddle/strings.h"
+#include "plugins/common/fnv.h"
 
 typedef struct text {
   char *bytes; /* NULL: the place is free, and next is the next free one */
@@ -33,8 +34,7 @@ struct heddle__objects {
 enum { MOST = INT32_MAX };
 
 static uint64_t hash_of(const char *bytes, size_t n) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+  const uint64_t h = fnv1a(FNV1A_START, bytes, n);
   return h ^ h >> 29;
 }
 
@@ -43,6 +43,7 @@ static uint32_t *bucket_of(const heddle__objects *o, const char *bytes, size_t n
 }
 
 static bool more_buckets(heddle__objects *o) {
+  if (o->n_buckets > MOST) return false;
   const uint32_t n = o->n_buckets * 2 + 61;
   uint32_t *buckets = heddle__alloc(n, sizeof *buckets);
   if (buckets == NULL) return false;

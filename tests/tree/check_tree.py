@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "executor": {"heddle", "core", "graph", "modules"},
     "batch": {"heddle", "core"},
     "generate": {"heddle", "core", "graph"},
-    "frontends": {"heddle", "core", "graph"},
+    "frontends": {"heddle", "core", "graph", "operators"},
     "rpc": {"heddle"},
     "remote": {"heddle", "core", "rpc"},  # and what it shares with the plugin remote
     "mpi": {"heddle"},
