@@ -39,12 +39,12 @@ static uint64_t hash_of(const char *bytes, size_t n) {
 }
 
 static uint32_t *bucket_of(const heddle__objects *o, const char *bytes, size_t n) {
-  return &o->buckets[hash_of(bytes, n) % o->n_buckets];
+  return &o->buckets[hash_of(bytes, n) & (o->n_buckets - 1)]; /* a power of two */
 }
 
 static bool more_buckets(heddle__objects *o) {
-  if (o->n_buckets > MOST) return false;
-  const uint32_t n = o->n_buckets * 2 + 61;
+  const uint32_t n = o->n_buckets > 0 ? o->n_buckets * 2 : 64;
+  if (n == 0) return false;
   uint32_t *buckets = heddle__alloc(n, sizeof *buckets);
   if (buckets == NULL) return false;
   for (uint32_t i = 0; i < n; i++) buckets[i] = HEDDLE__NONE;
