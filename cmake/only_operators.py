@@ -12,7 +12,8 @@ import pathlib
 import re
 import sys
 
-LINE = re.compile(r"^ *(OPERATOR|SINCE|SCALAR\w*)\((.*?)\)$", re.M | re.S)
+READER = "RESULT|IN_MODELS|UPGRADE|GONE|MADE_OF_TEXTS"  # of ONNX's reader, which has all of them
+LINE = re.compile(rf"^ *(OPERATOR|SINCE|SCALAR\w*|{READER})\((.*?)\)$", re.M | re.S)
 KERNEL, GENERAL, INFER = 3, 5, 10  # columns: operators/operators.h
 
 
@@ -26,6 +27,9 @@ def main():
     def chosen(match):
         for kind, text in LINE.findall((pathlib.Path(folder).parent / match[1]).read_text()):
             columns = text.split(", ", INFER + 1)
+            if kind in READER.split("|"):
+                kept.append(f"{kind}({text})\n")
+                continue
             if kind.startswith("SCALAR"):  # of the operator, or a variant of it
                 if columns[0].split("_")[0] in used:
                     kept.append(f"{kind}({text})\n")

@@ -20,13 +20,6 @@ static const struct {
 #include "operators/all.def"
 };
 
-static const struct {
-  const char *op, *attribute, *value, *variant;
-} variants[] = {
-#define SCALAR_VARIANT(op, attribute, value, variant) {#op, #attribute, #value, #variant},
-#include "operators/all.def"
-};
-
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
 /* Lines while they are made. */
@@ -152,12 +145,12 @@ static void add_operator(const heddle__operator *op, char *types) {
     add_lines(&m, info.operands);
     add_attributes(&m, op->name, info.operands);
   }
-  for (size_t i = 0; i < COUNT(variants); i++) {
-    if (strcmp(variants[i].op, op->name) != 0) continue;
-    const scalar_info of = scalar_find(variants[i].variant);
-    const bool is_int = heddle__version_attr(version, variants[i].attribute) == HEDDLE_ATTR_INT;
-    describe(&m, variants[i].variant, of);
-    m.attributes = keep(" ; %s%s%s", variants[i].attribute, is_int ? "=" : "'", variants[i].value);
+  const scalar_choice *choice;
+  for (uint32_t i = 0; (choice = scalar_choice_of(op->name, i)) != NULL; i++) {
+    const scalar_info of = scalar_find(choice->variant);
+    const bool is_int = heddle__version_attr(version, choice->attribute) == HEDDLE_ATTR_INT;
+    describe(&m, choice->variant, of);
+    m.attributes = keep(" ; %s%s%s", choice->attribute, is_int ? "=" : "'", choice->value);
     add_lines(&m, of.operands);
   }
 }

@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "heddle/strings.h"
+#include "plugins/common/fnv.h"
 
 typedef struct text {
   char *bytes; /* NULL: the place is free, and next is the next free one */
@@ -33,17 +34,17 @@ struct heddle__objects {
 enum { MOST = INT32_MAX };
 
 static uint64_t hash_of(const char *bytes, size_t n) {
-  uint64_t h = UINT64_C(0xcbf29ce484222325);
-  for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+  const uint64_t h = fnv1a(FNV1A_START, bytes, n);
   return h ^ h >> 29;
 }
 
 static uint32_t *bucket_of(const heddle__objects *o, const char *bytes, size_t n) {
-  return &o->buckets[hash_of(bytes, n) % o->n_buckets];
+  return &o->buckets[hash_of(bytes, n) & (o->n_buckets - 1)]; /* a power of two */
 }
 
 static bool more_buckets(heddle__objects *o) {
-  const uint32_t n = o->n_buckets * 2 + 61;
+  const uint32_t n = o->n_buckets > 0 ? o->n_buckets * 2 : 64;
+  if (n == 0) return false;
   uint32_t *buckets = heddle__alloc(n, sizeof *buckets);
   if (buckets == NULL) return false;
   for (uint32_t i = 0; i < n; i++) buckets[i] = HEDDLE__NONE;

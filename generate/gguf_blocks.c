@@ -73,7 +73,8 @@ static void read_q6_k(const uint8_t *b, float *y) {
       for (int i = 0; i < 32; i++) {
         const int nibble = j < 2 ? low[i + 32 * j] & 15 : low[i + 32 * (j - 2)] >> 4;
         const int q = (nibble | (high[i] >> 2 * j & 3) << 4) - 32;
-        y[128 * n + 32 * j + i] = d * (float)scales[2 * j + i / 16] * (float)q;
+        const int8_t scale = scales[2 * j + i / 16];
+        y[128 * n + 32 * j + i] = d * (float)scale * (float)q;
       }
   }
 }

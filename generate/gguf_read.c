@@ -99,6 +99,7 @@ bool heddle__gguf_whole(const heddle__gguf_value *v, int64_t *out) {
   uint64_t n = 0;
   if (v == NULL || v->is_array || v->type == F32 || v->type == F64 || v->type == STRING) return false;
   const uint32_t bytes = type_bytes[v->type];
+  if (bytes == 0) return false;
   for (uint32_t i = 0; i < bytes; i++) n |= (uint64_t)v->data[i] << 8 * i;
   const bool has_sign = v->type == I8 || v->type == I16 || v->type == I32;
   if (has_sign && (n >> (8 * bytes - 1) & 1) != 0) n |= ~UINT64_C(0) << 8 * bytes;

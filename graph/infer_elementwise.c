@@ -137,7 +137,7 @@ heddle_status heddle__infer_fused(const heddle_graph *g, const heddle__node *nod
 heddle_status heddle__infer_relu(const heddle_graph *g, const heddle__node *node, const heddle__known *const *inputs,
                                  heddle__known *outputs, int32_t *needs, heddle_error *err) {
   heddle_dtype d = inputs[0]->dtype;
-  bool is_int = g->opset >= 14 && d.code == HEDDLE_DTYPE_INT && d.lanes == 1; /* integers since opset 14 */
+  bool is_int = d.code == HEDDLE_DTYPE_INT && d.lanes == 1;
   if (is_int) return heddle__infer_same(g, node, inputs, outputs, needs, err);
   return heddle__infer_float(g, node, inputs, outputs, needs, err);
 }

@@ -23,8 +23,7 @@ heddle_status heddle__infer_batch_norm(const heddle_graph *g, const heddle__node
   (void)needs;
   const bool trains = heddle__attr_int(node, "training_mode", 0) != 0;
   if (!trains && node->n_outputs > 1)
-    return heddle__node_fail(g, node, err, HEDDLE_EUNSUPPORTED,
-                             "it has several outputs, which training_mode 1 of opset 14 and later has");
+    return heddle__node_fail(g, node, err, HEDDLE_EUNSUPPORTED, "it has several outputs, which training_mode 1 has");
   const heddle_status s = per_channel(g, node, inputs, outputs, err);
   for (uint32_t k = 1; k < node->n_outputs && s == HEDDLE_OK; k++) { /* mean and variance, with those of the batch */
     outputs[k] = *inputs[3];

@@ -7,6 +7,7 @@ heddle_status heddle__infer_split(const heddle_graph *g, const heddle__node *nod
                                   heddle__known *outputs, int32_t *needs, heddle_error *err) {
   const heddle__known *x = inputs[0], *list = heddle__input(node, inputs, 1);
   uint32_t axis, n = node->n_outputs;
+  const bool has_number = heddle__opset_has_attr(node->op, g->opset, "num_outputs");
   int64_t sum = 0;
   heddle_status s = heddle__attr_axis(g, node, 0, x->ndim, false, &axis, err);
   if (s != HEDDLE_OK) return s;
@@ -15,9 +16,9 @@ heddle_status heddle__infer_split(const heddle_graph *g, const heddle__node *nod
       return heddle__bad_input(g, node, 1, list, err, "int64 [%u], a number for each output", n);
     s = heddle__needs_bytes(g, node, inputs, 1, needs, err);
     if (s != HEDDLE_OK) return s;
-  } else if (g->opset >= 18 && heddle__attr_int(node, "num_outputs", 0) != n) {
+  } else if (has_number && heddle__attr_int(node, "num_outputs", 0) != n) {
     return HEDDLE__BAD("it has neither an input split nor num_outputs %u, its number of outputs", n);
-  } else if (g->opset < 18 && x->shape[axis] % n != 0) {
+  } else if (!has_number && x->shape[axis] % n != 0) {
     return heddle__bad_input(g, node, 0, x, err, "a multiple of %u in dimension %u, for %u equal parts", n, axis, n);
   }
   int64_t size = x->shape[axis], part = size / n + (size % n != 0);

@@ -5,18 +5,13 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "graph/reader.h"
-
-static bool is_random(const char *op) {
-  static const char *const ops[] = {"Bernoulli",        "Dropout",       "Multinomial",      "RandomNormal",
-                                    "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-  for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-    if (strcmp(ops[i], op) == 0) return true;
-  return false;
-}
+#include "operators/operators.h"
+#include "plugins/common/fnv.h"
 
 static bool any_random(const heddle_graph *g) {
   for (uint32_t i = 0; i < g->n_nodes; i++) {
-    if (g->nodes[i].kind == HEDDLE__NODE_OP && is_random(g->nodes[i].op)) return true;
+    if (g->nodes[i].kind == HEDDLE__NODE_OP && heddle__operator_draws(g->nodes[i].domain[0] != '\0', g->nodes[i].op))
+      return true;
     for (uint32_t k = 0; k < g->nodes[i].n_inner; k++)
       if (any_random(g->nodes[i].inner[k].graph)) return true;
   }
@@ -25,8 +20,7 @@ static bool any_random(const heddle_graph *g) {
 
 /* A node's own seed: nodes of different names have other numbers. */
 static uint64_t mix(uint64_t seed, const char *name) {
-  uint64_t h = seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0xcbf29ce484222325);
-  for (; *name != '\0'; name++) h = (h ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+  uint64_t h = fnv1a(seed * UINT64_C(0x9e3779b97f4a7c15) + FNV1A_START, name, strlen(name));
   h = (h ^ h >> 31) * UINT64_C(0xbf58476d1ce4e5b9);
   return h ^ h >> 29;
 }
@@ -43,13 +37,16 @@ static int seed_nodes(json_t *document, uint64_t seed) {
     json_object_foreach(attrs, key, value) {
       if (json_is_object(value)) failed |= seed_nodes(value, seed);
     }
-    if (op == NULL || name == NULL || json_object_get(node, "domain") != NULL || !is_random(op)) continue;
+    if (op == NULL || name == NULL || json_object_get(node, "domain") != NULL || !heddle__operator_draws(false, op))
+      continue;
     if (attrs == NULL && json_object_set_new(node, "attrs", json_object()) != 0) return -1;
     attrs = json_object_get(node, "attrs");
     if (json_object_get(attrs, "seed") != NULL) continue;
     const uint64_t own = mix(seed, name);
-    json_t *made = strcmp(op, "Dropout") == 0 ? json_integer((json_int_t)(own >> 1))
-                                              : json_real((double)(own >> 40)); /* which float32 holds */
+    const heddle__version *version = heddle__version_find(false, op, 0);
+    json_t *made = heddle__version_attr(version, "seed") == HEDDLE_ATTR_INT
+                       ? json_integer((json_int_t)(own >> 1))
+                       : json_real((double)(own >> 40)); /* which float32 holds */
     failed |= json_object_set_new(attrs, "seed", made);
   }
   return failed;

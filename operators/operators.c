@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum { TENSOR = false, VIEW = true };
-enum { FIRST = HEDDLE__OPSET_FIRST, LAST = HEDDLE__OPSET_LAST };
+enum { FIRST = HEDDLE__OPSET_OF_MODELS, LAST = HEDDLE__OPSET_LAST };
 enum { MANY = HEDDLE__VARIADIC, SHAPES_ONLY = HEDDLE__SHAPES_ONLY };
 
 const heddle__operator heddle__operators[] = {
@@ -14,9 +14,23 @@ const heddle__operator heddle__operators[] = {
 #include "operators/all.def"
 };
 
+/* The first opset of graphs with a definition that ONNX has since an opset. */
+#define IN_GRAPHS(own, since) ((own) || (int)(since) > (int)HEDDLE__OPSET_FIRST ? (since) : (int)HEDDLE__OPSET_FIRST)
+
 const heddle__version heddle__versions[] = {
 #define SINCE(domain, op, first, last, least_in, most_in, least_out, most_out, shapes, kind, infer, attributes) \
-  {#op, attributes, HEDDLE__DOMAIN_##domain, kind, first, last, least_in, most_in, least_out, most_out, shapes},
+  {.name = #op, \
+   .attrs = attributes, \
+   .own = HEDDLE__DOMAIN_##domain, \
+   .is_view = kind, \
+   .opset_first = IN_GRAPHS(HEDDLE__DOMAIN_##domain, first), \
+   .opset_last = last, \
+   .since = first, \
+   .min_inputs = least_in, \
+   .max_inputs = most_in, \
+   .min_outputs = least_out, \
+   .max_outputs = most_out, \
+   .shape_inputs = shapes},
 #include "operators/all.def"
 };
 
@@ -69,6 +83,20 @@ uint32_t heddle__version_attr(const heddle__version *version, const char *name) 
   for (uint32_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
     if (is_word(word, length, kinds[k])) return k + 1;
   return 0;
+}
+
+bool heddle__opset_has_attr(const char *op, uint32_t opset, const char *name) {
+  const heddle__version *version = heddle__version_find(false, op, opset);
+  return version != NULL && heddle__version_attr(version, name) != 0;
+}
+
+bool heddle__operator_draws(bool own, const char *name) {
+  const heddle__version *version = heddle__version_find(own, name, 0);
+  return version != NULL && heddle__version_attr(version, "seed") != 0;
+}
+
+bool heddle__version_runs_graphs(const heddle__version *version) {
+  return strstr(version->attrs, ":graph") != NULL;
 }
 
 bool heddle__version_flag(const heddle__version *version, const char *name) {

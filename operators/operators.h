@@ -9,7 +9,8 @@
  *     rule, ...   the error bound: a rule of plugins/common/check/bound.h, and ulps of the result, of the first operand
  *                 and of 1 that a map may be off
  *   SINCE(domain, name, first, last, least inputs, most inputs, least outputs, most outputs, shapes, kind, infer, attributes)
- *     first, last opsets with this definition; FIRST and LAST are the first and the last that Heddle reads
+ *     first, last opsets with this definition; FIRST and LAST are the first and the last that Heddle reads. Graphs have opsets
+ *                 from 13 on; the ONNX reader reads models of older ones, and brings them to that form
  *     most        MANY: any number
  *     shapes      bit k: the bytes of input k decide a shape; SHAPES_ONLY: the result follows from shapes alone
  *     kind        VIEW: the output is the first input's bytes under another shape; else TENSOR
@@ -46,6 +47,26 @@
  *   SCALAR_RANGE(name, least a, most a, least b, most b)
  *                 values of the operands that the conformance kit computes with; without it a few on both sides of 0
  *
+ * What the ONNX reader asks besides, before types and shapes are inferred:
+ *
+ *   RESULT(name, number, type, attribute, rank)
+ *     number      of the result; EACH: of all of them
+ *     type        OF_0 and so on: that of the operand; BOOL, F32, I32, I64, U8, TEXT; ANY: it is not known
+ *     attribute   whose value is the number of the type where a node has it; none
+ *     rank        how many dimensions it has: SAME as operand 0, MOST of all operands, IS_0 to IS_4; PRODUCT: of matrices;
+ *                 LENGTH: as many as operand 1 has numbers, EXPANDED: at least that; MORE, LESS: by the number of axes;
+ *                 REDUCED: LESS unless keepdims; LESS_ONE: of one axis; GATHERED: operand 1's in place of one; ANY
+ *                 An elementwise operator needs no such line; result 0 of others has the type of operand 0, if none says more
+ *   IN_MODELS(name, attribute, first, last, kind)
+ *                 models of those opsets have the attribute. SAME: of the SINCE lines, and in these opsets alone. NEVER: it is
+ *                 Heddle's, and no model has it. Else the SINCE lines do not have it, and kind is INT and so on
+ *   UPGRADE(name, opset, function)
+ *                 heddle__upgrade_FUNCTION brings nodes of models before that opset, or of EVERY one, to the graph's form
+ *   GONE(name, first, last)
+ *                 an operator that later opsets do not have: its UPGRADE replaces it
+ *   MADE_OF_TEXTS(name, opset)
+ *                 ONNX's operator of that name, since that opset, becomes that of domain "heddle"
+ *
  * SCALAR lines are one line each: cmake/scalars.cmake makes the texts of kernels from them. An expression has no comments,
  * strings, brackets or semicolons.
  *
@@ -61,8 +82,8 @@
 
 enum { HEDDLE__DOMAIN_ONNX = false, HEDDLE__DOMAIN_OWN = true };
 
-/* Opsets of domain "" whose operators are described; those of domain "heddle" are of opset 1. */
-enum { HEDDLE__OPSET_FIRST = 13, HEDDLE__OPSET_LAST = 28, HEDDLE__OPSET_OWN = 1 };
+/* Opsets of domain "" that graphs have; of domain "heddle"; and the first of models that the ONNX reader reads. */
+enum { HEDDLE__OPSET_FIRST = 13, HEDDLE__OPSET_LAST = 28, HEDDLE__OPSET_OWN = 1, HEDDLE__OPSET_OF_MODELS = 7 };
 
 enum { HEDDLE__VARIADIC = UINT8_MAX, HEDDLE__SHAPES_ONLY = 0x80 };
 
@@ -124,8 +145,9 @@ typedef struct heddle__version {
   const char *name;
   const char *attrs;
   bool own, is_view;
-  uint8_t opset_first, opset_last;
-  uint8_t min_inputs, max_inputs; /* HEDDLE__VARIADIC: any number */
+  uint8_t opset_first, opset_last; /* of graphs */
+  uint8_t since;                   /* opset_first, or the one before 13 with which ONNX's operator came */
+  uint8_t min_inputs, max_inputs;  /* HEDDLE__VARIADIC: any number */
   uint8_t min_outputs, max_outputs;
   uint8_t shape_inputs; /* bit i: input i's bytes decide a shape; or HEDDLE__SHAPES_ONLY */
 } heddle__version;
@@ -143,6 +165,15 @@ const heddle__version *heddle__version_find(bool own, const char *name, uint32_t
 
 /* The kind, HEDDLE_ATTR_* or HEDDLE__ATTR_GRAPH, of an attribute of that name; 0 where the definition has none. */
 uint32_t heddle__version_attr(const heddle__version *version, const char *name);
+
+/* Whether the operator has an attribute of that name in an opset. */
+bool heddle__opset_has_attr(const char *op, uint32_t opset, const char *name);
+
+/* Whether the operator draws random numbers: it has an attribute seed. */
+bool heddle__operator_draws(bool own, const char *name);
+
+/* Whether the definition has an attribute that is a graph. */
+bool heddle__version_runs_graphs(const heddle__version *version);
 
 /* Whether the definition has an attribute of that name that is a flag: an integer that is 0 or 1. */
 bool heddle__version_flag(const heddle__version *version, const char *name);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/names.h"
 #include "plugins/common/perror.h"
 #include "ort_ep/ep.h"
 
@@ -48,42 +49,31 @@ static void note_refusal(finding *f, const ort_node *node, const heddle_error *e
   snprintf(f->why, sizeof f->why, "%.60s '%.60s': %.120s", op, name, err->text);
 }
 
-/* The node of the graph that makes a value; f->n: none. */
-static size_t producer_of(const finding *f, const char *const *names, const size_t *makers, size_t n,
-                          const char *name) {
-  for (size_t i = n; i-- > 0;)
-    if (strcmp(names[i], name) == 0) return makers[i];
-  return f->n;
-}
-
 /* The level of a node counts the changes between nodes that are taken and nodes that are not on the paths to it. Taken nodes
  * of one level have no path between them through a node that is not taken. */
 static heddle_status find_levels(finding *f, heddle_error *err) {
-  size_t most = 0, n_made = 0;
+  heddle__names makers; /* the node that makes a value */
+  size_t most = 0;
   for (size_t i = 0; i < f->n; i++) {
     size_t n = 0;
     ep_take(f->e, ORT(f->e->api, Node_GetNumOutputs)(f->nodes[i], &n), NULL);
     most += n;
   }
-  const char **names = heddle__arena_take(&f->arena, most + 1, sizeof *names);
-  size_t *makers = heddle__arena_take(&f->arena, most + 1, sizeof *makers);
-  if (names == NULL || makers == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a graph's parts");
+  if (!heddle__names_make(&makers, &f->arena, most))
+    return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a graph's parts");
   for (size_t i = 0; i < f->n; i++) {
     const ort_value_info **values = NULL;
     size_t n = 0;
     heddle_status s = ep_node_values(f->e, f->nodes[i], false, &f->arena, &values, &n, err);
     f->level[i] = f->is_taken[i] ? 0 : 1;
     for (size_t k = 0; s == HEDDLE_OK && k < n; k++) {
-      const size_t from = producer_of(f, names, makers, n_made, ep_value_name(f->e, values[k]));
+      const size_t from = heddle__names_find(&makers, ep_value_name(f->e, values[k]), f->n);
       if (values[k] == NULL || from == f->n) continue;
       const uint32_t level = f->level[from] + (f->is_taken[from] != f->is_taken[i]);
       if (level > f->level[i]) f->level[i] = level;
     }
     if (s == HEDDLE_OK) s = ep_node_values(f->e, f->nodes[i], true, &f->arena, &values, &n, err);
-    for (size_t k = 0; s == HEDDLE_OK && k < n && n_made < most; k++) {
-      names[n_made] = ep_value_name(f->e, values[k]);
-      makers[n_made++] = i;
-    }
+    for (size_t k = 0; s == HEDDLE_OK && k < n; k++) heddle__names_put(&makers, ep_value_name(f->e, values[k]), i);
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;

@@ -1,6 +1,7 @@
 /* ort_ep/graph.c: writes a part of a graph of ONNX Runtime as an ONNX model. */
 #include <string.h>
 
+#include "core/names.h"
 #include "plugins/common/perror.h"
 #include <onnx.pb-c.h>
 #include "ort_ep/ep.h"
@@ -13,8 +14,7 @@ typedef struct writer {
   heddle_error *err;
   heddle_status s;
   Onnx__GraphProto *graph;
-  const char **made; /* names of the results of the part's nodes, and of constants, that were met */
-  size_t n_made;
+  heddle__names made; /* the results of the part's nodes, and constants, that were met */
 } writer;
 
 static void *take(writer *w, size_t count, size_t size) {
@@ -36,12 +36,6 @@ static char *text(writer *w, const char *from) {
   char *to = take(w, n, 1);
   if (to != NULL) memcpy(to, from, n);
   return to;
-}
-
-static bool has(const writer *w, const char *name) {
-  for (size_t i = 0; i < w->n_made; i++)
-    if (strcmp(w->made[i], name) == 0) return true;
-  return false;
 }
 
 /* ---- types */
@@ -265,8 +259,8 @@ static bool add_constant(writer *w, const ort_value_info *v, const char *name) {
 
 static void add_input(writer *w, const ort_value_info *v) {
   const char *name = ep_value_name(w->e, v);
-  if (name[0] == '\0' || has(w, name)) return;
-  w->made[w->n_made++] = name;
+  if (name[0] == '\0' || heddle__names_find(&w->made, name, 0) != 0) return;
+  heddle__names_put(&w->made, name, 1);
   if (!add_constant(w, v, name) && w->s == HEDDLE_OK) w->graph->input[w->graph->n_input++] = value_of(w, v, true);
 }
 
@@ -285,7 +279,8 @@ static void add_nodes(writer *w) {
     n_values += in + out;
     n_results += out;
   }
-  w->made = take(w, n_values, sizeof *w->made);
+  if (w->s == HEDDLE_OK && !heddle__names_make(&w->made, w->arena, n_values))
+    w->s = p_fail(w->err, HEDDLE_ENOMEM, 0, "no memory for a part of a graph");
   w->graph->input = take(w, n_values, sizeof *w->graph->input);
   w->graph->initializer = take(w, n_values, sizeof *w->graph->initializer);
   w->graph->output = take(w, n_results, sizeof *w->graph->output);
@@ -303,7 +298,7 @@ static void add_nodes(writer *w) {
     for (size_t k = 0; w->s == HEDDLE_OK && k < n; k++) {
       const char *name = ep_value_name(w->e, values[k]);
       if (name[0] == '\0') continue;
-      w->made[w->n_made++] = name;
+      heddle__names_put(&w->made, name, 1);
       if (part->outputs == NULL) add_output(w, values[k]);
     }
   }

@@ -6,11 +6,11 @@
 #include "plugins/common/perror.h"
 #include "remote/session.h"
 
-static heddle_status take_region(remote_session *s, wire_reader *r, bool is_open, remote_device **d, uint32_t *offer,
+static heddle_status take_region(remote_session *s, byte_reader *r, bool is_open, remote_device **d, uint32_t *offer,
                                  heddle_pregion **region, heddle_error *err) {
   heddle_status status = remote_device_of(s, r, is_open, d, err);
   if (status != HEDDLE_OK) return status;
-  if (offer != NULL) *offer = wire_take_u32(r);
+  if (offer != NULL) *offer = byte_take_u32(r);
   if (!(*d)->dev->t->has_op) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s has no operators", (*d)->dev->name);
   *region = wire_take_region(r, remote_find_blob, s, err);
   if (*region == NULL) return err->status;
@@ -22,7 +22,7 @@ static heddle_status take_region(remote_session *s, wire_reader *r, bool is_open
 /* ---- offers, as the client gets them: open shapes are prepared for each set of shapes */
 
 typedef struct offers {
-  wire_buffer bytes;
+  byte_buffer bytes;
   const heddle_pregion *region;
   uint32_t count;
 } offers;
@@ -40,7 +40,7 @@ static heddle_status add_offer(void *sink, const heddle_poffer *offer, heddle_er
   return o->bytes.failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an offer") : HEDDLE_OK;
 }
 
-heddle_status remote_query(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+heddle_status remote_query(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_pregion *region;
   heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
@@ -48,22 +48,22 @@ heddle_status remote_query(remote_session *s, wire_reader *r, wire_buffer *out, 
   offers o = {.region = region};
   status = d->dev->t->op.query(d->dev->instance, d->dev->index, region, add_offer, &o, err);
   if (status == HEDDLE_OK) {
-    wire_put_u32(out, o.count);
-    wire_put(out, o.bytes.data, o.bytes.used);
+    byte_put_u32(out, o.count);
+    byte_put(out, o.bytes.data, o.bytes.used);
   }
-  wire_finish(&o.bytes);
+  byte_finish(&o.bytes);
   free(region);
   return status;
 }
 
 static heddle_status add_proposal(void *sink, const uint32_t *nodes, uint32_t count, heddle_error *err) {
-  wire_buffer *out = sink;
-  wire_put_u32(out, count);
-  for (uint32_t i = 0; i < count; i++) wire_put_u32(out, nodes[i]);
+  byte_buffer *out = sink;
+  byte_put_u32(out, count);
+  for (uint32_t i = 0; i < count; i++) byte_put_u32(out, nodes[i]);
   return out->failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a proposal") : HEDDLE_OK;
 }
 
-heddle_status remote_partition(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+heddle_status remote_partition(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_pregion *region;
   heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
@@ -142,7 +142,7 @@ static heddle_status find_offer(choice *c, heddle_error *err) {
   return s;
 }
 
-heddle_status remote_prepare(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+heddle_status remote_prepare(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_pregion *region;
   uint32_t offer;
@@ -163,17 +163,17 @@ heddle_status remote_prepare(remote_session *s, wire_reader *r, wire_buffer *out
     d->dev->t->op.op_free(op->op);
     status = HEDDLE_ELIMIT;
   }
-  if (status == HEDDLE_OK) wire_put_u64(out, op->head.handle);
+  if (status == HEDDLE_OK) byte_put_u64(out, op->head.handle);
   else free(op);
   return status;
 }
 
 /* ---- binding */
 
-static heddle_status take_slice(remote_session *s, wire_reader *r, const remote_launch *l, uint64_t least,
+static heddle_status take_slice(remote_session *s, byte_reader *r, const remote_launch *l, uint64_t least,
                                 heddle_pslice *slice, remote_buffer **buffer, heddle_error *err) {
   const remote_device *d = l->op->head.device;
-  const uint64_t handle = wire_take_u64(r), offset = wire_take_u64(r), bytes = wire_take_u64(r);
+  const uint64_t handle = byte_take_u64(r), offset = byte_take_u64(r), bytes = byte_take_u64(r);
   *slice = (heddle_pslice){0};
   *buffer = NULL;
   if (r->bad) return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
@@ -190,7 +190,7 @@ static heddle_status take_slice(remote_session *s, wire_reader *r, const remote_
   return HEDDLE_OK;
 }
 
-static heddle_status bind(remote_session *s, wire_reader *r, remote_launch *l, heddle_pslice *slices,
+static heddle_status bind(remote_session *s, byte_reader *r, remote_launch *l, heddle_pslice *slices,
                           remote_stream *stream, heddle_error *err) {
   const remote_op *op = l->op;
   const remote_device *d = op->head.device;
@@ -206,10 +206,10 @@ static heddle_status bind(remote_session *s, wire_reader *r, remote_launch *l, h
   return status == HEDDLE_OK ? d->dev->t->op.bind(op->op, stream->stream, &operands, &l->launch, err) : status;
 }
 
-heddle_status remote_bind(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_op *op;
-  const uint64_t handle = wire_take_u64(r);
-  const uint32_t id = wire_take_u32(r), n_inputs = wire_take_u32(r), n_outputs = wire_take_u32(r);
+  const uint64_t handle = byte_take_u64(r);
+  const uint32_t id = byte_take_u32(r), n_inputs = byte_take_u32(r), n_outputs = byte_take_u32(r);
   if (r->bad) return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
   heddle_status status = remote_get(s, handle, REMOTE_OP, NULL, &op, err);
   if (status != HEDDLE_OK) return status;
@@ -239,21 +239,21 @@ heddle_status remote_bind(remote_session *s, wire_reader *r, wire_buffer *out, h
   op->head.users++;
   for (uint32_t i = 0; i < l->n_buffers; i++)
     if (l->buffers[i] != NULL) l->buffers[i]->head.users++;
-  wire_put_u64(out, l->head.handle);
+  byte_put_u64(out, l->head.handle);
   return HEDDLE_OK;
 }
 
 /* ---- captures */
 
-static heddle_status take_step(remote_session *s, wire_reader *r, const remote_device *d, remote_step *step,
+static heddle_status take_step(remote_session *s, byte_reader *r, const remote_device *d, remote_step *step,
                                heddle_error *err) {
-  step->kind = wire_take_u32(r);
-  step->pattern = wire_take_u32(r);
-  const uint64_t to = wire_take_u64(r);
-  step->to_offset = wire_take_u64(r);
-  const uint64_t from = wire_take_u64(r);
-  step->from_offset = wire_take_u64(r);
-  step->bytes = wire_take_u64(r);
+  step->kind = byte_take_u32(r);
+  step->pattern = byte_take_u32(r);
+  const uint64_t to = byte_take_u64(r);
+  step->to_offset = byte_take_u64(r);
+  const uint64_t from = byte_take_u64(r);
+  step->from_offset = byte_take_u64(r);
+  step->bytes = byte_take_u64(r);
   if (r->bad || step->kind < WIRE_WRITE || step->kind > WIRE_RUN)
     return p_fail(err, HEDDLE_EFORMAT, 0, "a capture is malformed");
   if (step->kind == WIRE_RUN) return remote_get(s, to, REMOTE_LAUNCH, d, &step->to, err);
@@ -280,7 +280,7 @@ static heddle_status add_up(remote_graph *g, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-heddle_status remote_graph_make(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+heddle_status remote_graph_make(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   enum { STEP = 48 };
   remote_device *d;
   heddle_status status = remote_device_of(s, r, true, &d, err);
@@ -312,6 +312,6 @@ heddle_status remote_graph_make(remote_session *s, wire_reader *r, wire_buffer *
     if (g->steps[i].to != NULL) g->steps[i].to->users++;
     if (g->steps[i].from != NULL) g->steps[i].from->users++;
   }
-  wire_put_u64(out, g->head.handle);
+  byte_put_u64(out, g->head.handle);
   return HEDDLE_OK;
 }

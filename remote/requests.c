@@ -9,9 +9,9 @@ static heddle_status malformed(heddle_error *err) {
   return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
 }
 
-heddle_status remote_device_of(remote_session *s, wire_reader *r, bool is_open, remote_device **out,
+heddle_status remote_device_of(remote_session *s, byte_reader *r, bool is_open, remote_device **out,
                                heddle_error *err) {
-  const uint32_t index = wire_take_u32(r);
+  const uint32_t index = byte_take_u32(r);
   if (r->bad) return malformed(err);
   if (index >= s->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "the server has %u devices, and no device %u", s->n_devices, index);
@@ -22,7 +22,7 @@ heddle_status remote_device_of(remote_session *s, wire_reader *r, bool is_open, 
 
 /* ---- devices */
 
-static heddle_status do_open(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_open(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_status status = remote_device_of(s, r, false, &d, err);
   if (status != HEDDLE_OK) return status;
@@ -36,11 +36,11 @@ static heddle_status do_open(remote_session *s, wire_reader *r, wire_buffer *out
     return status;
   }
   d->is_open = true;
-  wire_put_u64(out, 0);
+  byte_put_u64(out, 0);
   return HEDDLE_OK;
 }
 
-static heddle_status do_memory_now(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_memory_now(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   uint64_t free_bytes = 0, total = 0;
   heddle_status status = remote_device_of(s, r, true, &d, err);
@@ -50,8 +50,8 @@ static heddle_status do_memory_now(remote_session *s, wire_reader *r, wire_buffe
   status = d->dev->t->device.memory_now(d->dev->handle, &free_bytes, &total, err);
   if (status != HEDDLE_OK) return status;
   const uint64_t left = s->limits->memory - s->held; /* what others hold is not for this client to see */
-  wire_put_u64(out, free_bytes < left ? free_bytes : left);
-  wire_put_u64(out, total < s->limits->memory ? total : s->limits->memory);
+  byte_put_u64(out, free_bytes < left ? free_bytes : left);
+  byte_put_u64(out, total < s->limits->memory ? total : s->limits->memory);
   return HEDDLE_OK;
 }
 
@@ -86,10 +86,10 @@ static heddle_status get_memory(remote_device *d, remote_buffer *b, uint64_t ali
   return s;
 }
 
-static heddle_status do_alloc(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_alloc(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_status status = remote_device_of(s, r, true, &d, err);
-  const uint64_t bytes = wire_take_u64(r), align = wire_take_u64(r);
+  const uint64_t bytes = byte_take_u64(r), align = byte_take_u64(r);
   if (status != HEDDLE_OK) return status;
   if (!wire_is_done(r) || align > 4096 || align == 0 || (align & (align - 1)) != 0) return malformed(err);
   if (d->dev->desc.max_buffer_bytes != 0 && bytes > d->dev->desc.max_buffer_bytes)
@@ -104,7 +104,7 @@ static heddle_status do_alloc(remote_session *s, wire_reader *r, wire_buffer *ou
   }
   if (status == HEDDLE_OK && !remote_add(s, &b->head, REMOTE_BUFFER, d, err)) status = HEDDLE_ELIMIT;
   if (status == HEDDLE_OK) {
-    wire_put_u64(out, b->head.handle);
+    byte_put_u64(out, b->head.handle);
     return HEDDLE_OK;
   }
   if (b != NULL) {
@@ -116,11 +116,11 @@ static heddle_status do_alloc(remote_session *s, wire_reader *r, wire_buffer *ou
   return status;
 }
 
-static heddle_status do_stream(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_stream(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_status status = remote_device_of(s, r, true, &d, err);
-  const uint32_t kind = wire_take_u32(r);
-  const int32_t priority = (int32_t)wire_take_u32(r);
+  const uint32_t kind = byte_take_u32(r);
+  const int32_t priority = (int32_t)byte_take_u32(r);
   uint32_t at = 0;
   if (status != HEDDLE_OK) return status;
   if (!wire_is_done(r) || kind > HEDDLE_STREAM_COPY) return malformed(err);
@@ -134,7 +134,7 @@ static heddle_status do_stream(remote_session *s, wire_reader *r, wire_buffer *o
   stream->device = d;
   stream->is_dirty = false;
   stream->failure.status = HEDDLE_OK;
-  wire_put_u64(out, stream->id);
+  byte_put_u64(out, stream->id);
   return HEDDLE_OK;
 }
 
@@ -142,16 +142,16 @@ static heddle_status do_stream(remote_session *s, wire_reader *r, wire_buffer *o
 
 static heddle_status put_operator(void *sink, const char *domain, const char *op, uint32_t first, uint32_t last,
                                   const char *dtypes, heddle_error *err) {
-  wire_buffer *out = sink;
+  byte_buffer *out = sink;
   wire_put_text(out, domain);
   wire_put_text(out, op);
-  wire_put_u32(out, first);
-  wire_put_u32(out, last);
+  byte_put_u32(out, first);
+  byte_put_u32(out, last);
   wire_put_text(out, dtypes);
   return out->failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a list of operators") : HEDDLE_OK;
 }
 
-static heddle_status do_list(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_list(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_status status = remote_device_of(s, r, false, &d, err);
   if (status != HEDDLE_OK) return status;
@@ -161,7 +161,7 @@ static heddle_status do_list(remote_session *s, wire_reader *r, wire_buffer *out
   return d->dev->t->op.list(d->dev->instance, d->dev->index, put_operator, out, err);
 }
 
-static heddle_status take_tensor(remote_session *s, wire_reader *r, remote_device **d, heddle_pvalue *v,
+static heddle_status take_tensor(remote_session *s, byte_reader *r, remote_device **d, heddle_pvalue *v,
                                  int64_t shape[WIRE_MOST_DIMS], heddle_error *err) {
   heddle_status status = remote_device_of(s, r, false, d, err);
   if (status != HEDDLE_OK) return status;
@@ -171,7 +171,7 @@ static heddle_status take_tensor(remote_session *s, wire_reader *r, remote_devic
   return HEDDLE_OK;
 }
 
-static heddle_status do_layout_bytes(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_layout_bytes(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_pvalue v;
   int64_t shape[WIRE_MOST_DIMS];
@@ -180,8 +180,8 @@ static heddle_status do_layout_bytes(remote_session *s, wire_reader *r, wire_buf
   if (status == HEDDLE_OK && !wire_is_done(r)) status = malformed(err);
   if (status == HEDDLE_OK) status = d->dev->t->layout.bytes(d->dev->instance, d->dev->index, &v, &bytes, &align, err);
   if (status != HEDDLE_OK) return status;
-  wire_put_u64(out, bytes);
-  wire_put_u64(out, align);
+  byte_put_u64(out, bytes);
+  byte_put_u64(out, align);
   return HEDDLE_OK;
 }
 
@@ -191,16 +191,16 @@ static uint64_t dense_bytes(const heddle_pvalue *v) {
   return (n * v->dtype.bits * v->dtype.lanes + 7) / 8;
 }
 
-static heddle_status do_layout_pack(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_layout_pack(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_pvalue v;
   int64_t shape[WIRE_MOST_DIMS];
   uint64_t bytes = 0, align = 0;
   heddle_status status = take_tensor(s, r, &d, &v, shape, err);
   if (status != HEDDLE_OK) return status;
-  const uint64_t wanted = wire_take_u64(r);
+  const uint64_t wanted = byte_take_u64(r);
   v.data_bytes = dense_bytes(&v);
-  v.data = wire_take(r, v.data_bytes);
+  v.data = byte_take(r, v.data_bytes);
   if (!wire_is_done(r)) return malformed(err);
   status = d->dev->t->layout.bytes(d->dev->instance, d->dev->index, &v, &bytes, &align, err);
   if (status != HEDDLE_OK) return status;
@@ -215,14 +215,14 @@ static heddle_status do_layout_pack(remote_session *s, wire_reader *r, wire_buff
     v.data = aligned_data;
     status = d->dev->t->layout.pack(d->dev->instance, d->dev->index, &v, packed, bytes, err);
   }
-  if (status == HEDDLE_OK) wire_put(out, packed, (size_t)bytes);
+  if (status == HEDDLE_OK) byte_put(out, packed, (size_t)bytes);
   free(aligned_data);
   free(packed);
   remote_unhold(s, bytes);
   return status;
 }
 
-static heddle_status do_layout_name(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err) {
+static heddle_status do_layout_name(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
   remote_device *d;
   heddle_pvalue v;
   int64_t shape[WIRE_MOST_DIMS];
@@ -239,7 +239,7 @@ static heddle_status do_layout_name(remote_session *s, wire_reader *r, wire_buff
 
 /* ---- all of them */
 
-heddle_status remote_request(remote_session *s, uint32_t kind, wire_reader *r, wire_buffer *out, heddle_error *err) {
+heddle_status remote_request(remote_session *s, uint32_t kind, byte_reader *r, byte_buffer *out, heddle_error *err) {
   switch (kind) {
   case WIRE_OPEN: return do_open(s, r, out, err);
   case WIRE_MEMORY_NOW: return do_memory_now(s, r, out, err);

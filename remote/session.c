@@ -136,11 +136,11 @@ static uint8_t *take_body(remote_session *s, uint64_t bytes) {
 
 static bool take_blob(remote_session *s, uint8_t *body, uint64_t bytes) {
   heddle_error err;
-  wire_reader r = {body, (size_t)bytes, false};
+  byte_reader r = {body, (size_t)bytes, false};
   wire_blob_id id;
-  id.bytes = wire_take_u64(&r);
-  id.hash[0] = wire_take_u64(&r);
-  id.hash[1] = wire_take_u64(&r);
+  id.bytes = byte_take_u64(&r);
+  id.hash[0] = byte_take_u64(&r);
+  id.hash[1] = byte_take_u64(&r);
   if (r.bad || r.left != id.bytes) return false;
   const wire_blob_id real = wire_blob_of(r.at, id.bytes);
   if (memcmp(&real, &id, sizeof id) != 0) return false;
@@ -167,17 +167,17 @@ static bool take_blob(remote_session *s, uint8_t *body, uint64_t bytes) {
 
 static bool answer_request(remote_session *s, const wire_head *head, const uint8_t *body) {
   heddle_error err = {0};
-  wire_reader r = {body, (size_t)head->bytes, false};
-  wire_buffer out = {0}, b = {0};
+  byte_reader r = {body, (size_t)head->bytes, false};
+  byte_buffer out = {0}, b = {0};
   heddle_status status = remote_request(s, head->kind, &r, &out, &err);
   if (status == HEDDLE_OK && out.failed) status = p_fail(&err, HEDDLE_ENOMEM, 0, "no memory for an answer");
   wire_begin(&b);
   wire_put_error(&b, status, &err);
-  if (status == HEDDLE_OK) wire_put(&b, out.data, out.used);
+  if (status == HEDDLE_OK) byte_put(&b, out.data, out.used);
   wire_end(&b, WIRE_RESULT, head->id, 0);
-  wire_finish(&out);
+  byte_finish(&out);
   const bool good = !b.failed && remote_send(s, b.data, b.used, NULL, 0);
-  wire_finish(&b);
+  byte_finish(&b);
   return good;
 }
 
@@ -189,15 +189,15 @@ bool remote_session_answer(remote_session *s, const wire_head *head) {
   uint8_t *body = take_body(s, head->bytes);
   if (body == NULL) return false;
   bool good = true;
-  wire_reader r = {body, (size_t)head->bytes, false};
+  byte_reader r = {body, (size_t)head->bytes, false};
   if (head->kind == WIRE_BLOB) {
     good = take_blob(s, body, head->bytes);
   } else if (head->kind == WIRE_FREE) {
-    const uint64_t handle = wire_take_u64(&r);
+    const uint64_t handle = byte_take_u64(&r);
     good = wire_is_done(&r);
     if (good) remote_release(s, handle);
   } else if (head->kind == WIRE_CLOSE) {
-    const uint32_t index = wire_take_u32(&r);
+    const uint32_t index = byte_take_u32(&r);
     good = wire_is_done(&r) && index < s->n_devices;
     if (good) remote_close_device(s, &s->devices[index]);
   } else {
@@ -209,7 +209,7 @@ bool remote_session_answer(remote_session *s, const wire_head *head) {
 
 /* ---- the first messages */
 
-static void put_device(wire_buffer *b, const heddle_device *dev) {
+static void put_device(byte_buffer *b, const heddle_device *dev) {
   const heddle_pdevice_desc *d = &dev->desc;
   const heddle__tables *t = dev->t;
   const char *colon = strchr(dev->name, ':');
@@ -217,35 +217,35 @@ static void put_device(wire_buffer *b, const heddle_device *dev) {
   uint64_t tokens = fnv1a(FNV1A_START, dev->name, n);
   if (tokens == 0) tokens = 1;
   wire_put_text(b, dev->name);
-  wire_put_u64(b, tokens);
-  wire_put_u32(b, (t->has_op ? 1u : 0u) | (t->has_layout ? 2u : 0u) | (t->has_op && t->op.partition != NULL ? 4u : 0u) |
+  byte_put_u64(b, tokens);
+  byte_put_u32(b, (t->has_op ? 1u : 0u) | (t->has_layout ? 2u : 0u) | (t->has_op && t->op.partition != NULL ? 4u : 0u) |
                       (t->has_op && t->op.list != NULL ? 8u : 0u));
   wire_put_text(b, d->name);
   wire_put_text(b, d->driver);
-  wire_put(b, d->uuid, sizeof d->uuid);
-  wire_put_u64(b, d->memory_bytes);
-  wire_put_u64(b, d->max_buffer_bytes);
-  wire_put_u64(b, d->alignment);
-  wire_put_u32(b, d->compute_units);
-  wire_put_u32(b, d->max_streams);
+  byte_put(b, d->uuid, sizeof d->uuid);
+  byte_put_u64(b, d->memory_bytes);
+  byte_put_u64(b, d->max_buffer_bytes);
+  byte_put_u64(b, d->alignment);
+  byte_put_u32(b, d->compute_units);
+  byte_put_u32(b, d->max_streams);
 }
 
 static bool send_hello(remote_session *s, heddle_status status, const heddle_error *err) {
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   wire_begin(&b);
-  wire_put_u64(&b, WIRE_MAGIC);
-  wire_put_u32(&b, WIRE_MAJOR);
-  wire_put_u32(&b, WIRE_MINOR);
+  byte_put_u64(&b, WIRE_MAGIC);
+  byte_put_u32(&b, WIRE_MAJOR);
+  byte_put_u32(&b, WIRE_MINOR);
   wire_put_error(&b, status, err);
   if (status == HEDDLE_OK) {
-    wire_put_u64(&b, s->limits->memory / 2);
-    wire_put_u32(&b, REMOTE_ALIVE_MS);
-    wire_put_u32(&b, s->n_devices);
+    byte_put_u64(&b, s->limits->memory / 2);
+    byte_put_u32(&b, REMOTE_ALIVE_MS);
+    byte_put_u32(&b, s->n_devices);
     for (uint32_t i = 0; i < s->n_devices; i++) put_device(&b, s->devices[i].dev);
   }
   wire_end(&b, WIRE_HELLO, 0, 0);
   const bool good = !b.failed && remote_send(s, b.data, b.used, NULL, 0);
-  wire_finish(&b);
+  byte_finish(&b);
   return good;
 }
 
@@ -254,9 +254,9 @@ static heddle_status take_hello(transport *t, heddle_error *err) {
   uint8_t bytes[WIRE_HEAD + BODY];
   if (!transport_receive(t, bytes, sizeof bytes)) return p_fail(err, HEDDLE_EIO, 0, "the client sent nothing");
   const wire_head head = wire_head_take(bytes);
-  wire_reader r = {bytes + WIRE_HEAD, BODY, false};
-  const uint64_t magic = wire_take_u64(&r);
-  const uint32_t major = wire_take_u32(&r), minor = wire_take_u32(&r);
+  byte_reader r = {bytes + WIRE_HEAD, BODY, false};
+  const uint64_t magic = byte_take_u64(&r);
+  const uint32_t major = byte_take_u32(&r), minor = byte_take_u32(&r);
   if (head.kind != WIRE_HELLO || head.bytes != BODY || magic != WIRE_MAGIC)
     return p_fail(err, HEDDLE_EIO, 0, "the client does not speak the protocol");
   if (major == WIRE_MAJOR) return HEDDLE_OK;
@@ -276,16 +276,17 @@ int remote_session_serve(transport *t, const remote_limits *limits, remote_admit
   }
   t->quiet_ms = (int64_t)limits->idle_ms;
   if (status == HEDDLE_OK) status = admit(user, &err);
-  if (status == HEDDLE_OK) status = remote_session_init(&s, t, limits, &err);
+  const bool is_admitted = status == HEDDLE_OK;
+  if (is_admitted) status = remote_session_init(&s, t, limits, &err);
   else (void)pthread_mutex_init(&s.send_lock, NULL);
   if (status != HEDDLE_OK) rpc_log("heddle device-server: a client is refused: %s", err.text);
-  if (!send_hello(&s, status, &err) || status != HEDDLE_OK) return status != HEDDLE_OK;
-  bool good = start_ticker(&s);
+  const bool is_met = send_hello(&s, status, &err) && status == HEDDLE_OK;
+  bool good = is_met && start_ticker(&s);
   uint8_t bytes[WIRE_HEAD];
   while (good && transport_receive(t, bytes, sizeof bytes)) {
     const wire_head head = wire_head_take(bytes);
     good = remote_session_answer(&s, &head);
   }
-  remote_session_finish(&s);
-  return good ? 0 : 1;
+  if (is_admitted) remote_session_finish(&s);
+  return good || (!is_met && status == HEDDLE_OK) ? 0 : 1;
 }

@@ -148,13 +148,13 @@ const void *remote_find_blob(void *session, const wire_blob_id *id);
 void remote_drop_blobs(remote_session *s);
 
 /* ---- requests.c, prepare.c: what follows the error in the result goes into out */
-heddle_status remote_request(remote_session *s, uint32_t kind, wire_reader *r, wire_buffer *out, heddle_error *err);
-heddle_status remote_device_of(remote_session *s, wire_reader *r, bool is_open, remote_device **out, heddle_error *err);
-heddle_status remote_query(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err);
-heddle_status remote_partition(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err);
-heddle_status remote_prepare(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err);
-heddle_status remote_bind(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err);
-heddle_status remote_graph_make(remote_session *s, wire_reader *r, wire_buffer *out, heddle_error *err);
+heddle_status remote_request(remote_session *s, uint32_t kind, byte_reader *r, byte_buffer *out, heddle_error *err);
+heddle_status remote_device_of(remote_session *s, byte_reader *r, bool is_open, remote_device **out, heddle_error *err);
+heddle_status remote_query(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
+heddle_status remote_partition(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
+heddle_status remote_prepare(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
+heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
+heddle_status remote_graph_make(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 
 /* ---- work.c: a message of a stream, of which the head was read. false: the session ends. */
 bool remote_work(remote_session *s, const wire_head *head);

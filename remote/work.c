@@ -61,14 +61,14 @@ static bool give_bytes(remote_session *s, remote_stream *st, const remote_buffer
 /* DONE: position, status, code, text, and the bytes that follow, which the caller sends before it gives up the lock. */
 static bool begin_report(remote_session *s, const remote_stream *st, uint64_t position, uint64_t more,
                          const void *first, size_t first_bytes) {
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   wire_begin(&b);
-  wire_put_u64(&b, position);
+  byte_put_u64(&b, position);
   wire_put_error(&b, st->failure.status, &st->failure);
   wire_end(&b, WIRE_DONE, st->id, st->failure.status == HEDDLE_OK ? more : 0);
-  if (st->failure.status == HEDDLE_OK) wire_put(&b, first, first_bytes);
+  if (st->failure.status == HEDDLE_OK) byte_put(&b, first, first_bytes);
   const bool good = !b.failed && transport_send(s->t, b.data, b.used);
-  wire_finish(&b);
+  byte_finish(&b);
   return good;
 }
 
@@ -86,7 +86,7 @@ static bool report_read(remote_session *s, remote_stream *st, uint64_t position,
   enum { SHORT = 1 << 14 };
   (void)remote_settle(st);
   const bool is_short = bytes <= SHORT && st->failure.status == HEDDLE_OK;
-  const char *first = b != NULL && b->address != NULL ? b->address + offset : s->piece;
+  const char *first = b->address != NULL ? b->address + offset : s->piece;
   if (is_short && b->address == NULL) {
     heddle_error err = {0};
     fail(st, st->device->dev->t->copy.read(st->stream, s->piece, b->buffer, offset, bytes, &err), &err);
@@ -143,10 +143,10 @@ static heddle_status copy(remote_session *s, remote_stream *st, const remote_buf
   return st->device->dev->t->copy.d2d(st->stream, to->buffer, to_offset, from->buffer, from_offset, bytes, err);
 }
 
-static heddle_status do_copy(remote_session *s, remote_stream *st, wire_reader *r, heddle_error *err) {
+static heddle_status do_copy(remote_session *s, remote_stream *st, byte_reader *r, heddle_error *err) {
   remote_buffer *to, *from;
-  const uint64_t to_handle = wire_take_u64(r), to_offset = wire_take_u64(r);
-  const uint64_t from_handle = wire_take_u64(r), from_offset = wire_take_u64(r), bytes = wire_take_u64(r);
+  const uint64_t to_handle = byte_take_u64(r), to_offset = byte_take_u64(r);
+  const uint64_t from_handle = byte_take_u64(r), from_offset = byte_take_u64(r), bytes = byte_take_u64(r);
   heddle_status status = remote_get(s, to_handle, REMOTE_BUFFER, NULL, &to, err);
   if (status == HEDDLE_OK) status = remote_get(s, from_handle, REMOTE_BUFFER, NULL, &from, err);
   if (status == HEDDLE_OK) status = remote_range(to, to_offset, bytes, err);
@@ -154,10 +154,10 @@ static heddle_status do_copy(remote_session *s, remote_stream *st, wire_reader *
   return status == HEDDLE_OK ? copy(s, st, to, to_offset, from, from_offset, bytes, err) : status;
 }
 
-static heddle_status do_fill(remote_session *s, remote_stream *st, wire_reader *r, heddle_error *err) {
+static heddle_status do_fill(remote_session *s, remote_stream *st, byte_reader *r, heddle_error *err) {
   remote_buffer *to;
-  const uint64_t handle = wire_take_u64(r), offset = wire_take_u64(r), bytes = wire_take_u64(r);
-  const uint32_t pattern = wire_take_u32(r), fails = wire_take_u32(r);
+  const uint64_t handle = byte_take_u64(r), offset = byte_take_u64(r), bytes = byte_take_u64(r);
+  const uint32_t pattern = byte_take_u32(r), fails = byte_take_u32(r);
   if (fails != 0) return p_fail(err, HEDDLE_EFAILED, 0, "a fill with the word of the setting fail_on_fill");
   heddle_status status = remote_get(s, handle, REMOTE_BUFFER, st->device, &to, err);
   if (status == HEDDLE_OK) status = remote_range(to, offset, bytes, err);
@@ -260,10 +260,10 @@ static bool do_replay(remote_session *s, remote_stream *st, uint64_t handle, uin
 
 /* ---- writes and reads */
 
-static bool do_write(remote_session *s, remote_stream *st, wire_reader *r, uint64_t position, uint64_t follow) {
+static bool do_write(remote_session *s, remote_stream *st, byte_reader *r, uint64_t position, uint64_t follow) {
   heddle_error err = {0};
   remote_buffer *b = NULL;
-  const uint64_t handle = wire_take_u64(r), offset = wire_take_u64(r), bytes = wire_take_u64(r);
+  const uint64_t handle = byte_take_u64(r), offset = byte_take_u64(r), bytes = byte_take_u64(r);
   if (bytes != follow) return false;
   heddle_status status = remote_get(s, handle, REMOTE_BUFFER, st->device, &b, &err);
   if (status == HEDDLE_OK) status = remote_range(b, offset, bytes, &err);
@@ -272,10 +272,10 @@ static bool do_write(remote_session *s, remote_stream *st, wire_reader *r, uint6
   return (goes_on ? take_bytes(s, st, b, offset, bytes) : drop(s, bytes)) && report(s, st, position);
 }
 
-static bool do_read(remote_session *s, remote_stream *st, wire_reader *r, uint64_t position) {
+static bool do_read(remote_session *s, remote_stream *st, byte_reader *r, uint64_t position) {
   heddle_error err = {0};
   remote_buffer *b = NULL;
-  const uint64_t handle = wire_take_u64(r), offset = wire_take_u64(r), bytes = wire_take_u64(r);
+  const uint64_t handle = byte_take_u64(r), offset = byte_take_u64(r), bytes = byte_take_u64(r);
   if (position == 0) return false;
   heddle_status status = remote_get(s, handle, REMOTE_BUFFER, st->device, &b, &err);
   if (status == HEDDLE_OK) status = remote_range(b, offset, bytes, &err);
@@ -290,17 +290,17 @@ static void resume(remote_stream *st) {
   st->is_dirty = false;
 }
 
-static heddle_status do_other(remote_session *s, remote_stream *st, uint32_t kind, wire_reader *r, heddle_error *err) {
+static heddle_status do_other(remote_session *s, remote_stream *st, uint32_t kind, byte_reader *r, heddle_error *err) {
   remote_launch *l;
   const bool goes_on = st->failure.status == HEDDLE_OK;
-  if (kind == WIRE_RECORD) return do_record(s, st, wire_take_u64(r), err);
+  if (kind == WIRE_RECORD) return do_record(s, st, byte_take_u64(r), err);
   if (!goes_on) return HEDDLE_OK;
   switch (kind) {
   case WIRE_COPY: st->is_dirty = true; return do_copy(s, st, r, err);
   case WIRE_FILL: st->is_dirty = true; return do_fill(s, st, r, err);
-  case WIRE_WAIT: return do_wait(s, wire_take_u64(r), err);
+  case WIRE_WAIT: return do_wait(s, byte_take_u64(r), err);
   case WIRE_RUN: {
-    heddle_status status = remote_get(s, wire_take_u64(r), REMOTE_LAUNCH, st->device, &l, err);
+    heddle_status status = remote_get(s, byte_take_u64(r), REMOTE_LAUNCH, st->device, &l, err);
     st->is_dirty = true;
     return status == HEDDLE_OK ? run(st, l, err) : status;
   }
@@ -310,12 +310,10 @@ static heddle_status do_other(remote_session *s, remote_stream *st, uint32_t kin
 
 /* Bytes of each kind's message, its position among them; those of a write and a replay are followed by more. */
 static uint64_t size_of(uint32_t kind) {
-  static const uint8_t words[] = {[WIRE_WRITE - WIRE_WRITE] = 4, [WIRE_READ - WIRE_WRITE] = 4,
-                                  [WIRE_COPY - WIRE_WRITE] = 6,  [WIRE_FILL - WIRE_WRITE] = 5,
-                                  [WIRE_RUN - WIRE_WRITE] = 2,   [WIRE_RECORD - WIRE_WRITE] = 2,
-                                  [WIRE_WAIT - WIRE_WRITE] = 2,  [WIRE_REPLAY - WIRE_WRITE] = 2,
-                                  [WIRE_MARK - WIRE_WRITE] = 1,  [WIRE_RESUME - WIRE_WRITE] = 1};
-  return (uint64_t)8 * words[kind - WIRE_WRITE];
+  static const uint8_t words[] = {
+      [WIRE_WRITE] = 4,  [WIRE_READ] = 4, [WIRE_COPY] = 6,   [WIRE_FILL] = 5, [WIRE_RUN] = 2,
+      [WIRE_RECORD] = 2, [WIRE_WAIT] = 2, [WIRE_REPLAY] = 2, [WIRE_MARK] = 1, [WIRE_RESUME] = 1};
+  return (uint64_t)8 * words[kind];
 }
 
 bool remote_work(remote_session *s, const wire_head *head) {
@@ -327,12 +325,12 @@ bool remote_work(remote_session *s, const wire_head *head) {
   if (st == NULL || head->bytes < size || (!has_more && head->bytes != size) ||
       !transport_receive(s->t, start, (size_t)size))
     return false;
-  wire_reader r = {start, (size_t)size, false};
-  const uint64_t position = wire_take_u64(&r);
+  byte_reader r = {start, (size_t)size, false};
+  const uint64_t position = byte_take_u64(&r);
   switch (head->kind) {
   case WIRE_WRITE: return do_write(s, st, &r, position, head->bytes - size);
   case WIRE_READ: return do_read(s, st, &r, position);
-  case WIRE_REPLAY: return do_replay(s, st, wire_take_u64(&r), position, head->bytes - size);
+  case WIRE_REPLAY: return do_replay(s, st, byte_take_u64(&r), position, head->bytes - size);
   case WIRE_RESUME: resume(st); return true;
   default: fail(st, do_other(s, st, head->kind, &r, &err), &err); return report(s, st, position);
   }

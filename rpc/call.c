@@ -168,8 +168,8 @@ static rpc_outcome call(rpc_session *s, void *function, const rpc_values *v) {
   return out;
 }
 
-rpc_outcome rpc_call(rpc_session *s, rpc_reader *r) {
-  uint64_t number = rpc_take_u64(r);
+rpc_outcome rpc_call(rpc_session *s, byte_reader *r) {
+  uint64_t number = byte_take_u64(r);
   rpc_values values;
   heddle_status read = rpc_read_values(r, s->era, &values);
   if (read == HEDDLE_ENOMEM) return rpc_fail(s, "out of memory: the arguments of a call");

@@ -19,14 +19,14 @@ static double seconds_of(const char *text) {
 
 heddle_status rpc_hello(const uint8_t *data, size_t bytes, char *key, size_t *used) {
   static const uint8_t magic[] = {0x71, 0xf2, 0x0f, 0x00};
-  rpc_reader r = {data, bytes, false};
+  byte_reader r = {data, bytes, false};
   key[0] = '\0';
   if (memcmp(data, magic, bytes < sizeof magic ? bytes : sizeof magic) != 0) return HEDDLE_EFORMAT;
-  (void)rpc_take_u32(&r);
-  uint32_t n = rpc_take_u32(&r);
+  (void)byte_take_u32(&r);
+  uint32_t n = byte_take_u32(&r);
   if (r.bad) return HEDDLE_EBUSY;
   if (n > RPC_LONGEST_KEY) return HEDDLE_EFORMAT;
-  const uint8_t *text = rpc_take(&r, n);
+  const uint8_t *text = byte_take(&r, n);
   if (text == NULL) return HEDDLE_EBUSY;
   if (n > 0 && memchr(text, 0, n) != NULL) return HEDDLE_EFORMAT;
   if (n > 0) memcpy(key, text, n);

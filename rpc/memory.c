@@ -73,10 +73,10 @@ static DLTensor row_of(void *data, DLDevice device, int64_t *bytes, uint64_t off
 
 enum { CPU = 1 };
 
-static rpc_outcome copy_from(rpc_session *s, rpc_reader *r) {
+static rpc_outcome copy_from(rpc_session *s, byte_reader *r) {
   rpc_tensor t;
   rpc_read_tensor(r, &t);
-  uint64_t n = rpc_take_u64(r);
+  uint64_t n = byte_take_u64(r);
   if (r->bad || r->left > 0) return RPC_MALFORMED;
   const rpc_held *held = memory_of(s, &t, n);
   if (held == NULL) return RPC_FAILED;
@@ -84,8 +84,8 @@ static rpc_outcome copy_from(rpc_session *s, rpc_reader *r) {
   s->reply.used = 0;
   s->tail = NULL;
   s->tail_bytes = 0;
-  rpc_put_u64(&s->reply, 0);
-  rpc_put_u32(&s->reply, RPC_COPY_ACK);
+  byte_put_u64(&s->reply, 0);
+  byte_put_u32(&s->reply, RPC_COPY_ACK);
   if (t.device.type == CPU) { /* sent from where it lies */
     s->tail = (const uint8_t *)data_of(held) + t.offset;
     s->tail_bytes = (size_t)n;
@@ -94,7 +94,7 @@ static rpc_outcome copy_from(rpc_session *s, rpc_reader *r) {
   static const uint8_t zeros[4096];
   for (uint64_t left = n; left > 0 && !s->reply.failed;) {
     size_t part = left < sizeof zeros ? (size_t)left : sizeof zeros;
-    rpc_put(&s->reply, zeros, part);
+    byte_put(&s->reply, zeros, part);
     left -= part;
   }
   if (s->reply.failed || n == 0) return RPC_DONE;
@@ -104,11 +104,11 @@ static rpc_outcome copy_from(rpc_session *s, rpc_reader *r) {
   return TVMDeviceCopyDataFromTo(&from, &to, NULL) == 0 ? RPC_DONE : rpc_fail_tvm(s);
 }
 
-static rpc_outcome copy_to(rpc_session *s, rpc_reader *r) {
+static rpc_outcome copy_to(rpc_session *s, byte_reader *r) {
   rpc_tensor t;
   rpc_read_tensor(r, &t);
-  uint64_t n = rpc_take_u64(r);
-  const uint8_t *data = rpc_take(r, n);
+  uint64_t n = byte_take_u64(r);
+  const uint8_t *data = byte_take(r, n);
   if (r->bad || r->left > 0) return RPC_MALFORMED;
   const rpc_held *held = memory_of(s, &t, n);
   if (held == NULL) return RPC_FAILED;
@@ -267,7 +267,7 @@ static rpc_outcome of_values(rpc_session *s, uint32_t code, const rpc_values *v)
   }
 }
 
-rpc_outcome rpc_memory_request(rpc_session *s, uint32_t code, rpc_reader *r) {
+rpc_outcome rpc_memory_request(rpc_session *s, uint32_t code, byte_reader *r) {
   rpc_values values;
   if (code == RPC_COPY_FROM) return copy_from(s, r);
   if (code == RPC_COPY_TO) return copy_to(s, r);

@@ -180,7 +180,7 @@ bool rpc_receive(int fd, void *out, size_t bytes) {
   return true;
 }
 
-bool rpc_flush(int fd, rpc_buffer *b) {
+bool rpc_flush(int fd, byte_buffer *b) {
   size_t done = 0;
   bool is_good = true;
   while (done < b->used) {

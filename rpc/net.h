@@ -37,7 +37,7 @@ bool rpc_receive(int fd, void *out, size_t bytes);
 bool rpc_send(int fd, const void *data, size_t bytes);
 
 /* Sends of a buffer what the socket takes now, and keeps the rest. false: the connection failed. */
-bool rpc_flush(int fd, rpc_buffer *b);
+bool rpc_flush(int fd, byte_buffer *b);
 
 /* A pipe whose reading end becomes readable when one of the signals that end the program comes, or a child ended. -1: failed. */
 int rpc_watch_signals(void);

@@ -109,7 +109,7 @@ static rpc_outcome workpath(rpc_session *s, const rpc_value *a) {
 
 /* Names, each with a comma after it. The argument is a folder, of which there is one. */
 static rpc_outcome listdir(rpc_session *s, const rpc_value *a) {
-  rpc_buffer names = {0};
+  byte_buffer names = {0};
   const char *folder = a[0].of.text.data;
   if (folder[0] != '\0' && strcmp(folder, ".") != 0 && strcmp(folder, "/") != 0)
     return rpc_fail(s, "a session has one folder, '.'; there is no '%.200s'", folder);
@@ -117,13 +117,13 @@ static rpc_outcome listdir(rpc_session *s, const rpc_value *a) {
   if (d == NULL) return fail_file(s, "cannot read", ".");
   for (const struct dirent *e; (e = readdir(d)) != NULL;) {
     if (e->d_name[0] == '.') continue;
-    rpc_put(&names, e->d_name, strlen(e->d_name));
-    rpc_put(&names, ",", 1);
+    byte_put(&names, e->d_name, strlen(e->d_name));
+    byte_put(&names, ",", 1);
   }
   closedir(d);
   const char *text = names.used > 0 ? (const char *)names.data : "";
   rpc_outcome out = rpc_give_result(s, (rpc_value){.kind = RPC_KIND_STRING, .of.text = {text, names.used}});
-  rpc_buffer_finish(&names);
+  byte_finish(&names);
   return out;
 }
 

@@ -26,7 +26,7 @@ typedef struct peer {
   bool is_early;  /* it sent something while it waits */
   int64_t deadline;
   struct peer *other; /* of JOINED */
-  rpc_buffer out;     /* what it is to be sent */
+  byte_buffer out;    /* what it is to be sent */
   rpc_register tracker;
   size_t have;
   uint8_t first[8 + RPC_LONGEST_KEY];
@@ -50,7 +50,7 @@ static void forget(peer *p) {
   peer *other = p->other;
   rpc_register_finish(&p->tracker);
   close(p->fd);
-  rpc_buffer_finish(&p->out);
+  byte_finish(&p->out);
   *p = (peer){.fd = -1, .tracker.fd = -1};
   if (other == NULL) return;
   other->other = NULL;
@@ -58,10 +58,10 @@ static void forget(peer *p) {
 }
 
 static void send_code(peer *p, uint32_t code, const char *key) {
-  rpc_put_u32(&p->out, code);
+  byte_put_u32(&p->out, code);
   if (key != NULL) {
-    rpc_put_u32(&p->out, (uint32_t)strlen(key));
-    rpc_put(&p->out, key, strlen(key));
+    byte_put_u32(&p->out, (uint32_t)strlen(key));
+    byte_put(&p->out, key, strlen(key));
   }
   if (p->out.failed || !rpc_flush(p->fd, &p->out)) forget(p);
 }
@@ -160,8 +160,8 @@ static void shake(proxy *x, peer *p) {
 /* As many bytes as the handshake needs and none of what follows, which is the other side's. */
 static void greet(proxy *x, peer *p) {
   while (p->fd >= 0 && p->state == SPEAKS) {
-    rpc_reader r = {p->first + 4, 4, false};
-    size_t want = p->have < 8 ? 8 : 8 + (size_t)rpc_take_u32(&r);
+    byte_reader r = {p->first + 4, 4, false};
+    size_t want = p->have < 8 ? 8 : 8 + (size_t)byte_take_u32(&r);
     if (want > sizeof p->first) want = p->have; /* too long, which shake sees */
     const ssize_t got = want > p->have ? recv(p->fd, p->first + p->have, want - p->have, MSG_DONTWAIT) : 0;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
@@ -186,7 +186,7 @@ static void pass(peer *p) {
       forget(p);
       return;
     }
-    rpc_put(&to->out, part, (size_t)got);
+    byte_put(&to->out, part, (size_t)got);
     if (to->out.failed || !rpc_flush(to->fd, &to->out)) {
       forget(to);
       return;

@@ -19,19 +19,19 @@ void rpc_register_finish(rpc_register *r) {
 
 /* One exchange; takes request over. NULL: the connection failed, or the answer is no JSON. */
 static json_t *ask(rpc_register *r, json_t *request) {
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   uint8_t head[4];
   char *text = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
   json_t *answer = NULL;
   json_decref(request);
   if (text == NULL) return NULL;
-  rpc_put_u32(&b, (uint32_t)strlen(text));
-  rpc_put(&b, text, strlen(text));
+  byte_put_u32(&b, (uint32_t)strlen(text));
+  byte_put(&b, text, strlen(text));
   free(text);
   bool good = !b.failed && rpc_send(r->fd, b.data, b.used) && rpc_receive(r->fd, head, sizeof head);
-  rpc_buffer_finish(&b);
-  rpc_reader reader = {head, good ? sizeof head : 0, false};
-  uint32_t n = rpc_take_u32(&reader);
+  byte_finish(&b);
+  byte_reader reader = {head, good ? sizeof head : 0, false};
+  uint32_t n = byte_take_u32(&reader);
   char *reply = n > 0 && n <= LONGEST ? malloc(n) : NULL;
   if (reply != NULL && rpc_receive(r->fd, reply, n))
     answer = json_loadb(reply, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
@@ -51,14 +51,14 @@ static json_t *address_of(const rpc_register *r) {
 
 static bool log_in(rpc_register *r) {
   uint8_t magic[4];
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   char name[1100];
   r->fd = rpc_connect(r->host, r->tracker_port, WAIT_MS);
   if (r->fd < 0) return false;
-  rpc_put_u32(&b, RPC_TRACKER_MAGIC);
+  byte_put_u32(&b, RPC_TRACKER_MAGIC);
   bool good = !b.failed && rpc_send(r->fd, b.data, b.used) && rpc_receive(r->fd, magic, sizeof magic) &&
               memcmp(magic, b.data, sizeof magic) == 0;
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
   snprintf(name, sizeof name, "server:%.1024s", r->key);
   if (good)
     good = is_zero(ask(r, json_pack("[i, {s: s, s: [o, i]}]", 5, "key", name, "addr", address_of(r), (int)r->port)));

@@ -78,17 +78,17 @@ static void accept_all(server *s) {
 /* ---- sessions */
 
 static void send_code(peer *p, uint32_t code, const char *key) {
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   char text[RPC_LONGEST_KEY + 8];
-  rpc_put_u32(&b, code);
+  byte_put_u32(&b, code);
   if (key != NULL) {
     snprintf(text, sizeof text, "server:%s", key);
-    rpc_put_u32(&b, (uint32_t)strlen(text));
-    rpc_put(&b, text, strlen(text));
+    byte_put_u32(&b, (uint32_t)strlen(text));
+    byte_put(&b, text, strlen(text));
   }
   /* A few bytes always fit into a socket that nothing was written to. */
   if (!b.failed) (void)!send(p->fd, b.data, b.used, MSG_NOSIGNAL);
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
 }
 
 typedef struct serving {
@@ -130,18 +130,18 @@ static void start_waiting(server *s) {
 
 static void send_expired(peer *p) {
   char text[200];
-  rpc_buffer b = {0}, packet = {0};
+  byte_buffer b = {0}, packet = {0};
   snprintf(text, sizeof text,
            "RPCSessionTimeoutError: Your %gs session has expired, try to increase the \"session_timeout\" value.",
            p->seconds);
   rpc_value value = {.kind = RPC_KIND_STRING, .of.text = {text, strlen(text)}};
-  rpc_put_u32(&b, RPC_EXCEPTION);
+  byte_put_u32(&b, RPC_EXCEPTION);
   rpc_put_values(&b, RPC_ERA_B, &value, 1);
-  rpc_put_u64(&packet, b.used);
-  rpc_put(&packet, b.data, b.used);
+  byte_put_u64(&packet, b.used);
+  byte_put(&packet, b.data, b.used);
   if (!packet.failed && !b.failed) (void)!send(p->fd, packet.data, packet.used, MSG_NOSIGNAL | MSG_DONTWAIT);
-  rpc_buffer_finish(&b);
-  rpc_buffer_finish(&packet);
+  byte_finish(&b);
+  byte_finish(&packet);
 }
 
 static void watch(server *s, peer *p) {
@@ -225,8 +225,8 @@ static void shake(server *s, peer *p) {
 /* As many bytes as the handshake needs and none of what follows, which is the session's. */
 static void hear(server *s, peer *p) {
   while (p->fd >= 0 && (p->state == SPEAKS || p->state == BEHIND)) {
-    rpc_reader r = {p->first + 4, 4, false};
-    size_t want = p->have < 8 ? 8 : 8 + (size_t)rpc_take_u32(&r);
+    byte_reader r = {p->first + 4, 4, false};
+    size_t want = p->have < 8 ? 8 : 8 + (size_t)byte_take_u32(&r);
     if (want > sizeof p->first) want = p->have; /* too long, which shake sees */
     ssize_t got = want > p->have ? recv(p->fd, p->first + p->have, want - p->have, MSG_DONTWAIT) : 0;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;

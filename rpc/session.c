@@ -32,8 +32,8 @@ static void put_packet(rpc_session *s, uint32_t code, const rpc_value *values, u
   s->reply.used = 0;
   s->tail = NULL;
   s->tail_bytes = 0;
-  rpc_put(&s->reply, zeros, sizeof zeros);
-  rpc_put_u32(&s->reply, code);
+  byte_put(&s->reply, zeros, sizeof zeros);
+  byte_put_u32(&s->reply, code);
   rpc_put_values(&s->reply, s->era, values, count);
 }
 
@@ -54,12 +54,12 @@ static void put_exception(rpc_session *s) {
 /* ---- requests that need nothing of TVM's */
 
 /* Clients of both eras take a reply without values; the next request shows the era. */
-static rpc_outcome init(rpc_session *s, rpc_reader *r) {
+static rpc_outcome init(rpc_session *s, byte_reader *r) {
   rpc_values values = {0};
-  uint64_t version_bytes = rpc_take_u64(r);
-  if (version_bytes > 64 || rpc_take(r, version_bytes) == NULL) return RPC_MALFORMED;
+  uint64_t version_bytes = byte_take_u64(r);
+  if (version_bytes > 64 || byte_take(r, version_bytes) == NULL) return RPC_MALFORMED;
   if (r->left >= 4 && memcmp(r->at, "\0\0\0\0", 4) == 0) {
-    (void)rpc_take(r, 4);
+    (void)byte_take(r, 4);
     if (r->left > 0) return RPC_MALFORMED;
     if (s->is_open) return rpc_fail(s, "the session is open already");
     s->is_open = true;
@@ -114,7 +114,7 @@ static rpc_outcome free_handle(rpc_session *s, const rpc_values *v) {
   return rpc_give_nothing(s);
 }
 
-static rpc_outcome of_values(rpc_session *s, uint32_t code, rpc_reader *r) {
+static rpc_outcome of_values(rpc_session *s, uint32_t code, byte_reader *r) {
   rpc_values values;
   heddle_status read = rpc_read_values(r, s->era, &values);
   if (read == HEDDLE_ENOMEM) return rpc_fail(s, "out of memory: a request");
@@ -124,7 +124,7 @@ static rpc_outcome of_values(rpc_session *s, uint32_t code, rpc_reader *r) {
   return out;
 }
 
-static rpc_outcome answer(rpc_session *s, uint32_t code, rpc_reader *r) {
+static rpc_outcome answer(rpc_session *s, uint32_t code, byte_reader *r) {
   if (code == RPC_INIT) return init(s, r);
   if (code < RPC_CALL || code > RPC_CURRENT_STREAM || code == RPC_RETURN || code == RPC_EXCEPTION ||
       code == RPC_COPY_ACK)
@@ -136,8 +136,8 @@ static rpc_outcome answer(rpc_session *s, uint32_t code, rpc_reader *r) {
 }
 
 bool rpc_session_answer(rpc_session *s, const uint8_t *packet, size_t bytes) {
-  rpc_reader r = {packet, bytes, false};
-  uint32_t code = rpc_take_u32(&r);
+  byte_reader r = {packet, bytes, false};
+  uint32_t code = byte_take_u32(&r);
   if (r.bad || code == RPC_SHUTDOWN) return false;
   if (s->era == RPC_ERA_UNKNOWN) s->era = rpc_era_of(code, r.at, r.left);
   const bool was_unknown = s->era == RPC_ERA_UNKNOWN;
@@ -163,7 +163,7 @@ void rpc_session_finish(rpc_session *s) {
     rpc_drop(s, held);
   }
   rpc_handles_finish(&s->handles);
-  rpc_buffer_finish(&s->reply);
+  byte_finish(&s->reply);
 }
 
 /* ---- the socket */
@@ -217,8 +217,8 @@ int rpc_session_serve(int socket, const rpc_limits *limits) {
   size_t room = 0;
   bool is_broken = false;
   while (read_all(socket, head, sizeof head)) {
-    rpc_reader r = {head, sizeof head, false};
-    uint64_t n = rpc_take_u64(&r);
+    byte_reader r = {head, sizeof head, false};
+    uint64_t n = byte_take_u64(&r);
     if (n == 0) continue;
     is_broken = n < 4 || n > limits->packet;
     if (is_broken || !read_packet(socket, n, &packet, &room)) break;

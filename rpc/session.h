@@ -19,7 +19,7 @@ typedef struct rpc_session {
   bool is_open; /* kInitServer came */
   rpc_handles handles;
   uint64_t allocated, written; /* bytes on devices, and in files */
-  rpc_buffer reply;
+  byte_buffer reply;
   const void *tail; /* bytes that follow the reply, and are not copied into it */
   size_t tail_bytes;
   char why[1024]; /* the text of an exception */
@@ -44,7 +44,7 @@ rpc_outcome rpc_give(rpc_session *s, rpc_value value);
 rpc_outcome rpc_give_nothing(rpc_session *s);
 
 /* memory.c: allocation, copies, streams and attributes. The reader is after the code. */
-rpc_outcome rpc_memory_request(rpc_session *s, uint32_t code, rpc_reader *r);
+rpc_outcome rpc_memory_request(rpc_session *s, uint32_t code, byte_reader *r);
 void rpc_drop(rpc_session *s, rpc_held held);
 
 /* The DLTensor of a tensor of the wire, all of whose bytes lie in what the session holds; it borrows t. false with words in
@@ -52,7 +52,7 @@ void rpc_drop(rpc_session *s, rpc_held held);
 bool rpc_place_tensor(rpc_session *s, const rpc_tensor *t, DLTensor *out);
 
 /* call.c: a call, the reply of one with its value, and of one that gave an object, which the session then holds. */
-rpc_outcome rpc_call(rpc_session *s, rpc_reader *r);
+rpc_outcome rpc_call(rpc_session *s, byte_reader *r);
 rpc_outcome rpc_give_result(rpc_session *s, rpc_value value);
 rpc_outcome rpc_give_object(rpc_session *s, rpc_held_kind kind, void *pointer);
 

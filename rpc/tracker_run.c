@@ -18,7 +18,7 @@ typedef struct peer {
   bool is_known; /* the magic number came */
   bool is_bad;
   int64_t since;
-  rpc_buffer in, out;
+  byte_buffer in, out;
   char name[RPC_HOST_ROOM];
 } peer;
 
@@ -33,8 +33,8 @@ typedef struct running {
 static void forget(running *r, peer *p) {
   rpc_tracker_close(r->tracker, (uint32_t)(p - r->peers));
   close(p->fd);
-  rpc_buffer_finish(&p->in);
-  rpc_buffer_finish(&p->out);
+  byte_finish(&p->in);
+  byte_finish(&p->out);
   *p = (peer){.fd = -1};
 }
 
@@ -45,27 +45,27 @@ static void flush(peer *p) {
 static void send_text(void *user, uint32_t connection, const char *text) {
   peer *p = &((running *)user)->peers[connection];
   if (p->fd < 0 || p->is_bad) return;
-  rpc_put_u32(&p->out, (uint32_t)strlen(text));
-  rpc_put(&p->out, text, strlen(text));
+  byte_put_u32(&p->out, (uint32_t)strlen(text));
+  byte_put(&p->out, text, strlen(text));
   if (p->out.failed || p->out.used > MOST_WAITING) p->is_bad = true;
   else flush(p);
 }
 
 /* What came as a whole is answered. */
 static void answer(running *r, peer *p) {
-  rpc_reader reader = {p->in.data, p->in.used, false};
+  byte_reader reader = {p->in.data, p->in.used, false};
   if (!p->is_known) {
     if (reader.left < 4) return;
-    p->is_known = rpc_take_u32(&reader) == RPC_TRACKER_MAGIC;
+    p->is_known = byte_take_u32(&reader) == RPC_TRACKER_MAGIC;
     p->is_bad = !p->is_known;
-    if (p->is_known) rpc_put_u32(&p->out, RPC_TRACKER_MAGIC);
+    if (p->is_known) byte_put_u32(&p->out, RPC_TRACKER_MAGIC);
     flush(p);
   }
   while (!p->is_bad && reader.left >= 4) {
-    rpc_reader at = reader;
-    uint32_t n = rpc_take_u32(&at);
+    byte_reader at = reader;
+    uint32_t n = byte_take_u32(&at);
     if (n == 0 || n > LONGEST) p->is_bad = true;
-    const uint8_t *text = p->is_bad ? NULL : rpc_take(&at, n);
+    const uint8_t *text = p->is_bad ? NULL : byte_take(&at, n);
     if (text == NULL) break;
     if (!rpc_tracker_message(r->tracker, (uint32_t)(p - r->peers), p->name, (const char *)text, n)) p->is_bad = true;
     reader = at;
@@ -80,7 +80,7 @@ static void hear(running *r, peer *p) {
   for (int i = 0; i < 16 && !p->is_bad; i++) { /* then it is another one's turn */
     ssize_t got = recv(p->fd, part, sizeof part, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (got > 0) rpc_put(&p->in, part, (size_t)got);
+    if (got > 0) byte_put(&p->in, part, (size_t)got);
     if (got <= 0 || p->in.failed) p->is_bad = true;
     else answer(r, p);
   }

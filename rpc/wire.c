@@ -4,64 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- bytes */
-
-const uint8_t *rpc_take(rpc_reader *r, uint64_t bytes) {
-  if (r->bad || bytes > r->left) {
-    r->bad = true;
-    return NULL;
-  }
-  const uint8_t *p = r->at;
-  r->at += bytes;
-  r->left -= (size_t)bytes;
-  return p;
-}
-
-uint32_t rpc_take_u32(rpc_reader *r) {
-  const uint8_t *p = rpc_take(r, 4);
-  uint32_t n = 0;
-  for (int i = 3; i >= 0 && p != NULL; i--) n = n << 8 | p[i];
-  return n;
-}
-
-uint64_t rpc_take_u64(rpc_reader *r) {
-  uint64_t low = rpc_take_u32(r);
-  return low | (uint64_t)rpc_take_u32(r) << 32;
-}
-
-void rpc_put(rpc_buffer *b, const void *data, size_t bytes) {
-  if (b->failed || bytes == 0) return;
-  if (bytes > b->room - b->used) {
-    size_t room = b->room > 0 ? b->room : 256;
-    while (room - b->used < bytes && room <= SIZE_MAX / 2) room *= 2;
-    uint8_t *more = room - b->used >= bytes ? realloc(b->data, room) : NULL;
-    if (more == NULL) {
-      b->failed = true;
-      return;
-    }
-    b->data = more;
-    b->room = room;
-  }
-  memcpy(b->data + b->used, data, bytes);
-  b->used += bytes;
-}
-
-void rpc_put_u32(rpc_buffer *b, uint32_t n) {
-  uint8_t bytes[4];
-  for (int i = 0; i < 4; i++) bytes[i] = (uint8_t)(n >> 8 * i);
-  rpc_put(b, bytes, sizeof bytes);
-}
-
-void rpc_put_u64(rpc_buffer *b, uint64_t n) {
-  rpc_put_u32(b, (uint32_t)n);
-  rpc_put_u32(b, (uint32_t)(n >> 32));
-}
-
-void rpc_buffer_finish(rpc_buffer *b) {
-  free(b->data);
-  *b = (rpc_buffer){0};
-}
-
 /* ---- tags */
 
 enum { NESTED_STRING = 65, NESTED_BYTES = 66 };
@@ -131,25 +73,25 @@ int64_t rpc_result_tag(rpc_era era, rpc_kind kind) {
 
 /* ---- reading */
 
-bool rpc_read_tensor(rpc_reader *r, rpc_tensor *out) {
-  *out = (rpc_tensor){.data = rpc_take_u64(r)};
-  out->device.type = (int32_t)rpc_take_u32(r);
-  out->device.number = (int32_t)rpc_take_u32(r);
-  uint32_t ndim = rpc_take_u32(r), dtype = rpc_take_u32(r);
+bool rpc_read_tensor(byte_reader *r, rpc_tensor *out) {
+  *out = (rpc_tensor){.data = byte_take_u64(r)};
+  out->device.type = (int32_t)byte_take_u32(r);
+  out->device.number = (int32_t)byte_take_u32(r);
+  uint32_t ndim = byte_take_u32(r), dtype = byte_take_u32(r);
   if (r->bad || ndim > RPC_MOST_DIMENSIONS) return !(r->bad = true);
   out->ndim = ndim;
   out->dtype = (heddle_dtype){(uint8_t)dtype, (uint8_t)(dtype >> 8), (uint16_t)(dtype >> 16)};
   uint64_t count = 1;
   bool empty = false;
   for (uint32_t i = 0; i < ndim; i++) {
-    out->shape[i] = (int64_t)rpc_take_u64(r);
+    out->shape[i] = (int64_t)byte_take_u64(r);
     if (out->shape[i] < 0) r->bad = true;
     if (out->shape[i] == 0) empty = true;
   }
   for (uint32_t i = 0; i < ndim && !empty; i++)
     if (__builtin_mul_overflow(count, (uint64_t)out->shape[i], &count)) r->bad = true;
   if (empty) count = 0;
-  out->offset = rpc_take_u64(r);
+  out->offset = byte_take_u64(r);
   const uint64_t bits = (uint64_t)out->dtype.bits * out->dtype.lanes;
   uint64_t all;
   if (bits == 0 || __builtin_mul_overflow(count, bits, &all) || all > (uint64_t)INT64_MAX - 7) r->bad = true;
@@ -158,16 +100,16 @@ bool rpc_read_tensor(rpc_reader *r, rpc_tensor *out) {
 }
 
 /* The bytes of a string or of bytes, which the tag alone may not say: nested ones have a second tag. */
-static void read_text(rpc_reader *r, rpc_era era, uint32_t tag, rpc_value *v) {
+static void read_text(byte_reader *r, rpc_era era, uint32_t tag, rpc_value *v) {
   if (era != RPC_ERA_A && tag != B_STRING && tag != B_BYTES) {
-    uint32_t inner = rpc_take_u32(r);
+    uint32_t inner = byte_take_u32(r);
     if (inner != (v->kind == RPC_KIND_STRING ? NESTED_STRING : NESTED_BYTES)) r->bad = true;
   }
-  v->of.text.bytes = rpc_take_u64(r);
-  v->of.text.data = (const char *)rpc_take(r, v->of.text.bytes);
+  v->of.text.bytes = byte_take_u64(r);
+  v->of.text.data = (const char *)byte_take(r, v->of.text.bytes);
 }
 
-static void read_value(rpc_reader *r, rpc_era era, uint32_t tag, rpc_value *v, rpc_tensor *tensor) {
+static void read_value(byte_reader *r, rpc_era era, uint32_t tag, rpc_value *v, rpc_tensor *tensor) {
   int kind = era == RPC_ERA_A ? kind_a(tag) : kind_b(tag);
   uint64_t word;
   if (kind < 0) {
@@ -178,14 +120,14 @@ static void read_value(rpc_reader *r, rpc_era era, uint32_t tag, rpc_value *v, r
   switch (v->kind) {
   case RPC_KIND_NULL: break;
   case RPC_KIND_DTYPE: {
-    uint32_t dtype = rpc_take_u32(r);
-    (void)rpc_take_u32(r);
+    uint32_t dtype = byte_take_u32(r);
+    (void)byte_take_u32(r);
     v->of.dtype = (heddle_dtype){(uint8_t)dtype, (uint8_t)(dtype >> 8), (uint16_t)(dtype >> 16)};
     break;
   }
   case RPC_KIND_DEVICE:
-    v->of.device.type = (int32_t)rpc_take_u32(r);
-    v->of.device.number = (int32_t)rpc_take_u32(r);
+    v->of.device.type = (int32_t)byte_take_u32(r);
+    v->of.device.number = (int32_t)byte_take_u32(r);
     break;
   case RPC_KIND_TENSOR:
     rpc_read_tensor(r, tensor);
@@ -194,26 +136,26 @@ static void read_value(rpc_reader *r, rpc_era era, uint32_t tag, rpc_value *v, r
   case RPC_KIND_STRING:
   case RPC_KIND_BYTES: read_text(r, era, tag, v); break;
   case RPC_KIND_OBJECT: /* a tag inside, then the handle */
-    (void)rpc_take_u32(r);
-    v->of.handle = rpc_take_u64(r);
+    (void)byte_take_u32(r);
+    v->of.handle = byte_take_u64(r);
     break;
   default:
-    word = rpc_take_u64(r);
+    word = byte_take_u64(r);
     memcpy(&v->of, &word, sizeof word);
     break;
   }
 }
 
 /* One walk over the sequence; v and tensors NULL: only counts. */
-static void walk(rpc_reader *r, rpc_era era, uint32_t count, rpc_value *v, rpc_tensor *tensors, size_t *n_tensors,
+static void walk(byte_reader *r, rpc_era era, uint32_t count, rpc_value *v, rpc_tensor *tensors, size_t *n_tensors,
                  size_t *text_bytes) {
-  rpc_reader tags = *r;
-  if (era == RPC_ERA_A) (void)rpc_take(r, (uint64_t)count * 4);
+  byte_reader tags = *r;
+  if (era == RPC_ERA_A) (void)byte_take(r, (uint64_t)count * 4);
   for (uint32_t i = 0; i < count && !r->bad; i++) {
     rpc_value spare;
     rpc_tensor spare_tensor;
     rpc_value *to = v != NULL ? &v[i] : &spare;
-    uint32_t tag = rpc_take_u32(era == RPC_ERA_A ? &tags : r);
+    uint32_t tag = byte_take_u32(era == RPC_ERA_A ? &tags : r);
     read_value(r, era, tag, to, v != NULL ? &tensors[*n_tensors] : &spare_tensor);
     if (r->bad) return;
     if (to->kind == RPC_KIND_TENSOR) (*n_tensors)++;
@@ -236,13 +178,13 @@ static bool copy_strings(rpc_values *v, char *room) {
   return true;
 }
 
-heddle_status rpc_read_values(rpc_reader *r, rpc_era era, rpc_values *out) {
+heddle_status rpc_read_values(byte_reader *r, rpc_era era, rpc_values *out) {
   *out = (rpc_values){0};
-  uint32_t count = rpc_take_u32(r);
+  uint32_t count = byte_take_u32(r);
   size_t n_tensors = 0, text_bytes = 0;
   if (r->bad || count > r->left / 4) return HEDDLE_EFORMAT;
   if (count > RPC_MOST_VALUES) return HEDDLE_ELIMIT;
-  rpc_reader first = *r;
+  byte_reader first = *r;
   walk(&first, era, count, NULL, NULL, &n_tensors, &text_bytes);
   if (first.bad) {
     r->bad = true;
@@ -267,47 +209,47 @@ void rpc_values_finish(rpc_values *v) {
 
 /* ---- writing */
 
-static void put_dtype(rpc_buffer *b, heddle_dtype d) {
-  rpc_put_u32(b, (uint32_t)d.code | (uint32_t)d.bits << 8 | (uint32_t)d.lanes << 16);
+static void put_dtype(byte_buffer *b, heddle_dtype d) {
+  byte_put_u32(b, (uint32_t)d.code | (uint32_t)d.bits << 8 | (uint32_t)d.lanes << 16);
 }
 
-static void put_payload(rpc_buffer *b, const rpc_value *v) {
+static void put_payload(byte_buffer *b, const rpc_value *v) {
   uint64_t word = 0;
   switch (v->kind) {
   case RPC_KIND_NULL: return;
   case RPC_KIND_DTYPE:
     put_dtype(b, v->of.dtype);
-    rpc_put_u32(b, 0);
+    byte_put_u32(b, 0);
     return;
   case RPC_KIND_DEVICE:
-    rpc_put_u32(b, (uint32_t)v->of.device.type);
-    rpc_put_u32(b, (uint32_t)v->of.device.number);
+    byte_put_u32(b, (uint32_t)v->of.device.type);
+    byte_put_u32(b, (uint32_t)v->of.device.number);
     return;
   case RPC_KIND_TENSOR: {
     const rpc_tensor *t = v->of.tensor;
-    rpc_put_u64(b, t->data);
-    rpc_put_u32(b, (uint32_t)t->device.type);
-    rpc_put_u32(b, (uint32_t)t->device.number);
-    rpc_put_u32(b, t->ndim);
+    byte_put_u64(b, t->data);
+    byte_put_u32(b, (uint32_t)t->device.type);
+    byte_put_u32(b, (uint32_t)t->device.number);
+    byte_put_u32(b, t->ndim);
     put_dtype(b, t->dtype);
-    for (uint32_t i = 0; i < t->ndim; i++) rpc_put_u64(b, (uint64_t)t->shape[i]);
-    rpc_put_u64(b, t->offset);
+    for (uint32_t i = 0; i < t->ndim; i++) byte_put_u64(b, (uint64_t)t->shape[i]);
+    byte_put_u64(b, t->offset);
     return;
   }
   case RPC_KIND_STRING:
   case RPC_KIND_BYTES:
-    rpc_put_u64(b, v->of.text.bytes);
-    rpc_put(b, v->of.text.data, (size_t)v->of.text.bytes);
+    byte_put_u64(b, v->of.text.bytes);
+    byte_put(b, v->of.text.data, (size_t)v->of.text.bytes);
     return;
-  default: memcpy(&word, &v->of, sizeof word); rpc_put_u64(b, word);
+  default: memcpy(&word, &v->of, sizeof word); byte_put_u64(b, word);
   }
 }
 
-void rpc_put_values(rpc_buffer *b, rpc_era era, const rpc_value *values, uint32_t count) {
-  rpc_put_u32(b, count);
-  for (uint32_t i = 0; i < count && era == RPC_ERA_A; i++) rpc_put_u32(b, tag_of(era, values[i].kind));
+void rpc_put_values(byte_buffer *b, rpc_era era, const rpc_value *values, uint32_t count) {
+  byte_put_u32(b, count);
+  for (uint32_t i = 0; i < count && era == RPC_ERA_A; i++) byte_put_u32(b, tag_of(era, values[i].kind));
   for (uint32_t i = 0; i < count; i++) {
-    if (era != RPC_ERA_A) rpc_put_u32(b, tag_of(era, values[i].kind));
+    if (era != RPC_ERA_A) byte_put_u32(b, tag_of(era, values[i].kind));
     put_payload(b, &values[i]);
   }
 }
@@ -315,9 +257,9 @@ void rpc_put_values(rpc_buffer *b, rpc_era era, const rpc_value *values, uint32_
 /* ---- which era */
 
 rpc_era rpc_era_of(uint32_t code, const uint8_t *body, size_t bytes) {
-  rpc_reader r = {body, bytes, false};
-  if (code == RPC_INIT) (void)rpc_take(&r, rpc_take_u64(&r)); /* the version comes first */
-  uint32_t count = rpc_take_u32(&r), first = rpc_take_u32(&r), next = rpc_take_u32(&r);
+  byte_reader r = {body, bytes, false};
+  if (code == RPC_INIT) (void)byte_take(&r, byte_take_u64(&r)); /* the version comes first */
+  uint32_t count = byte_take_u32(&r), first = byte_take_u32(&r), next = byte_take_u32(&r);
   if (code == RPC_CALL || code == RPC_COPY_TO || code == RPC_COPY_FROM) return RPC_ERA_UNKNOWN;
   if (r.bad || count == 0) return RPC_ERA_UNKNOWN;
   if (first == A_STRING)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "heddle/status.h"
+#include "plugins/common/bytes.h"
 
 /* Codes of packets. */
 enum {
@@ -41,30 +42,6 @@ enum { RPC_LONGEST_KEY = 1024, RPC_MOST_VALUES = 4096, RPC_MOST_DIMENSIONS = 32 
 
 /* How sequences are written: A by v0.14 to v0.20, B by v0.21 and later. */
 typedef enum rpc_era { RPC_ERA_UNKNOWN, RPC_ERA_A, RPC_ERA_B } rpc_era;
-
-/* ---- bytes */
-
-typedef struct rpc_reader {
-  const uint8_t *at;
-  size_t left;
-  bool bad;
-} rpc_reader;
-
-const uint8_t *rpc_take(rpc_reader *r, uint64_t bytes); /* NULL: there are fewer, and the reader is bad */
-uint32_t rpc_take_u32(rpc_reader *r);
-uint64_t rpc_take_u64(rpc_reader *r);
-
-/* failed: memory is out, and nothing more is added. Freed with rpc_buffer_finish. */
-typedef struct rpc_buffer {
-  uint8_t *data;
-  size_t used, room;
-  bool failed;
-} rpc_buffer;
-
-void rpc_put(rpc_buffer *b, const void *data, size_t bytes);
-void rpc_put_u32(rpc_buffer *b, uint32_t n);
-void rpc_put_u64(rpc_buffer *b, uint64_t n);
-void rpc_buffer_finish(rpc_buffer *b);
 
 /* ---- values */
 
@@ -123,14 +100,14 @@ typedef struct rpc_values {
 
 /* Reads a sequence. HEDDLE_EFORMAT: malformed, HEDDLE_ELIMIT: more than is allowed, HEDDLE_ENOMEM. Freed with
  * rpc_values_finish, which takes zeroed ones too. */
-heddle_status rpc_read_values(rpc_reader *r, rpc_era era, rpc_values *out);
+heddle_status rpc_read_values(byte_reader *r, rpc_era era, rpc_values *out);
 void rpc_values_finish(rpc_values *v);
 
 /* Reads a tensor as it stands in kCopyToRemote and kCopyFromRemote. */
-bool rpc_read_tensor(rpc_reader *r, rpc_tensor *out);
+bool rpc_read_tensor(byte_reader *r, rpc_tensor *out);
 
 /* Adds a sequence in a form that clients of the era accept. */
-void rpc_put_values(rpc_buffer *b, rpc_era era, const rpc_value *values, uint32_t count);
+void rpc_put_values(byte_buffer *b, rpc_era era, const rpc_value *values, uint32_t count);
 
 /* The number that names the type of a call's result before it. */
 int64_t rpc_result_tag(rpc_era era, rpc_kind kind);

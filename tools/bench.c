@@ -16,20 +16,7 @@
 #define RUN "run" /* what --func calls the run of a model */
 
 static const option known[] = {
-    OPTION_PARAMS,
-    OPTION_LIB,
-    OPTION_MODEL_NAME,
-    OPTION_DEVICE,
-    OPTION_PLACE,
-    OPTION_ANNOTATIONS,
-    OPTION_OPTIMIZE,
-    OPTION_MEMORY,
-    OPTION_ON_FAILURE,
-    OPTION_STATE,
-    OPTION_SEED,
-    OPTION_PRECISION,
-    OPTION_INPUT,
-    OPTION_DIM,
+    OPTIONS_OF_RUNS,
     {"random", OPTION_FLAG, NULL, offsetof(options, random), "makes up inputs that are not given (as it does anyway)"},
     {"func", OPTION_TEXT, "NAME", offsetof(options, func),
      "times this function of the library, called with --input's values; run, the default, is the model's run"},

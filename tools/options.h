@@ -196,6 +196,12 @@ extern const command devices_command, info_command, plan_command, run_command, b
 #define OPTION_END \
   { NULL, OPTION_FLAG, NULL, 0, NULL }
 
+/* What run, bench and plan share: where nodes run and how; and what run and bench share besides: the model and its inputs. */
+#define OPTIONS_OF_PLANS \
+  OPTION_DEVICE, OPTION_PLACE, OPTION_ANNOTATIONS, OPTION_OPTIMIZE, OPTION_MEMORY, OPTION_ON_FAILURE, OPTION_STATE, \
+      OPTION_SEED, OPTION_PRECISION
+#define OPTIONS_OF_RUNS OPTION_PARAMS, OPTION_LIB, OPTION_MODEL_NAME, OPTIONS_OF_PLANS, OPTION_INPUT, OPTION_DIM
+
 /* Reads the words after the command's name. Says what is wrong on stderr and gives WRONG_WORDS; FAILED where memory is
  * out. out is finished with options_finish in any case. */
 int options_parse(const command *c, int argc, char **argv, options *out);

@@ -14,15 +14,7 @@
 extern char **environ;
 
 static const option known[] = {
-    OPTION_DEVICE,
-    OPTION_PLACE,
-    OPTION_ANNOTATIONS,
-    OPTION_OPTIMIZE,
-    OPTION_MEMORY,
-    OPTION_ON_FAILURE,
-    OPTION_STATE,
-    OPTION_SEED,
-    OPTION_PRECISION,
+    OPTIONS_OF_PLANS,
     OPTION_PARAMS,
     OPTION_LIB,
     OPTION_MODEL_NAME,

@@ -13,20 +13,7 @@
 #include "text.h"
 
 static const option known[] = {
-    OPTION_PARAMS,
-    OPTION_LIB,
-    OPTION_MODEL_NAME,
-    OPTION_DEVICE,
-    OPTION_PLACE,
-    OPTION_ANNOTATIONS,
-    OPTION_OPTIMIZE,
-    OPTION_MEMORY,
-    OPTION_ON_FAILURE,
-    OPTION_STATE,
-    OPTION_SEED,
-    OPTION_PRECISION,
-    OPTION_INPUT,
-    OPTION_DIM,
+    OPTIONS_OF_RUNS,
     {"random", OPTION_FLAG, NULL, offsetof(options, random),
      "makes up inputs that are not given; always the same ones"},
     {"load-state", OPTION_TEXT, "FILE", offsetof(options, load_state),

@@ -65,36 +65,24 @@ func OpenGenerator(path string, o GeneratorOptions, list ...Option) (*Generator,
 	if o.MaxLength < 0 || o.MaxLength > 1<<31-1 || o.Chunk < 0 || o.Chunk > 1<<31-1 {
 		return nil, invalid("a generator's options have a number that is negative or too large")
 	}
-	all, err := collect(list)
-	if err != nil {
-		return nil, err
-	}
-	if err := all.runtime.acquire(); err != nil {
-		return nil, err
-	}
-	defer all.runtime.release()
-	words, texts := newErr(), cstrings{}
-	defer freeErr(words)
-	defer texts.free()
-	model, library, err := all.c(&texts)
-	if err != nil {
-		return nil, err
-	}
-	defer C.heddle_module_release(library)
-	c := (*C.heddle_generator_options)(C.calloc(1, C.size_t(unsafe.Sizeof(C.heddle_generator_options{}))))
-	if c == nil {
-		return nil, ErrNoMemory
-	}
-	defer C.free(unsafe.Pointer(c))
-	c.struct_size = C.size_t(unsafe.Sizeof(*c))
-	c.model, c.max_length, c.chunk = model, C.uint32_t(o.MaxLength), C.uint32_t(o.Chunk)
-	name := texts.add(path)
-	if texts.err != nil {
-		return nil, texts.err
-	}
 	var g *C.heddle_generator
-	if s := C.heddle_generator_open(all.runtime.c, name, c, &g, words); s != C.HEDDLE_OK {
-		return nil, about{file: path}.errorOf(s, words)
+	_, err := opened(path, list, func(all *options, texts *cstrings, model *C.heddle_model_options, words *C.heddle_error) C.heddle_status {
+		c := (*C.heddle_generator_options)(C.calloc(1, C.size_t(unsafe.Sizeof(C.heddle_generator_options{}))))
+		if c == nil {
+			texts.err = ErrNoMemory
+			return C.HEDDLE_ENOMEM
+		}
+		defer C.free(unsafe.Pointer(c))
+		c.struct_size = C.size_t(unsafe.Sizeof(*c))
+		c.model, c.max_length, c.chunk = model, C.uint32_t(o.MaxLength), C.uint32_t(o.Chunk)
+		name := texts.add(path)
+		if texts.err != nil {
+			return C.HEDDLE_ENOMEM
+		}
+		return C.heddle_generator_open(all.runtime.c, name, c, &g, words)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return newGenerator(g, path), nil
 }

@@ -90,10 +90,11 @@ func LoadGraph(json, params []byte, opts ...Option) (*Model, error) {
 	})
 }
 
-type modelMaker func(o *options, texts *cstrings, c *C.heddle_model_options, out **C.heddle_model,
-	words *C.heddle_error) C.heddle_status
+// opener calls C with a list of options as C has them; texts keeps what it makes of strings.
+type opener func(o *options, texts *cstrings, c *C.heddle_model_options, words *C.heddle_error) C.heddle_status
 
-func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
+// opened calls open, and gives the options, and its failure as an error about the path.
+func opened(path string, list []Option, open opener) (*options, error) {
 	o, err := collect(list)
 	if err != nil {
 		return nil, err
@@ -110,12 +111,26 @@ func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
 		return nil, err
 	}
 	defer C.heddle_module_release(library)
-	var m *C.heddle_model
-	if s := create(o, &texts, c, &m, words); s != C.HEDDLE_OK {
-		if texts.err != nil {
-			return nil, texts.err
-		}
+	s := open(o, &texts, c, words)
+	if s != C.HEDDLE_OK && texts.err != nil {
+		return nil, texts.err
+	}
+	if s != C.HEDDLE_OK {
 		return nil, about{file: path}.errorOf(s, words)
+	}
+	return o, nil
+}
+
+type modelMaker func(o *options, texts *cstrings, c *C.heddle_model_options, out **C.heddle_model,
+	words *C.heddle_error) C.heddle_status
+
+func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
+	var m *C.heddle_model
+	o, err := opened(path, list, func(o *options, texts *cstrings, c *C.heddle_model_options, words *C.heddle_error) C.heddle_status {
+		return create(o, texts, c, &m, words)
+	})
+	if err != nil {
+		return nil, err
 	}
 	made := &Model{m: m, about: about{file: path}, devices: namesOfDevices(m)}
 	made.pool = newPool(o.pool)

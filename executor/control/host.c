@@ -94,9 +94,8 @@ heddle_status ctl_host_run(heddle__staged *st, const ctl_stage *stage, heddle_er
     heddle_tensor *t = ctl_value_of(st, stage->inputs[i]);
     if (t != NULL) h.s = on_host(t, &h.in[i], err);
   }
-  if (h.s == HEDDLE_OK && (call == NULL || h.objects == NULL))
-    ctl_host_fail(&h, HEDDLE_EINTERNAL, "nothing carries it out");
-  if (h.s == HEDDLE_OK) call(&h);
+  if (h.s == HEDDLE_OK && call != NULL && h.objects != NULL) call(&h);
+  else if (h.s == HEDDLE_OK) ctl_host_fail(&h, HEDDLE_EINTERNAL, "nothing carries it out");
   for (uint32_t i = 0; i < CTL_HOST_OUTPUTS; i++) {
     if (h.out[i] == NULL) continue;
     if (h.s == HEDDLE_OK) h.s = ctl_give(st, stage, i, h.out[i], err);

@@ -214,7 +214,7 @@ void ctl_host_normalize(ctl_host *h) {
   }
   const int64_t shape[2] = {x->ndim == 2 ? 1 : (int64_t)n, (int64_t)n};
   heddle_tensor *out = ctl_host_new(h, 0, HEDDLE__INT64, x->ndim, shape);
-  if (out != NULL) memcpy(out->data, kept, n * sizeof *kept);
+  if (out != NULL && kept != NULL) memcpy(out->data, kept, n * sizeof *kept);
   heddle__free(kept);
   heddle__free(a.bytes);
   heddle__free(b.bytes);

@@ -37,7 +37,8 @@ heddle_status ctl_loop_begin(heddle__staged *st, const ctl_stage *stage, ctl_run
   return s;
 }
 
-static heddle_status set_inputs(const ctl_stage *stage, ctl_run *run, heddle_error *err) {
+static heddle_status set_inputs(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err) {
+  (void)st;
   ctl_unit *u = &run->units[0];
   memcpy(run->number->data, &run->at, sizeof run->at);
   *(unsigned char *)run->truth->data = run->going;
@@ -72,7 +73,7 @@ static heddle_status finish(heddle__staged *st, const ctl_stage *stage, ctl_run 
   for (uint32_t i = 0; i < c->n_collected && s == HEDDLE_OK; i++) {
     heddle_tensor *t = NULL;
     if (c->n_states + i >= stage->n_outputs || stage->outputs[c->n_states + i] == HEDDLE__NONE) continue;
-    if (run->at == 0) s = set_inputs(stage, run, err);
+    if (run->at == 0) s = set_inputs(st, stage, run, err);
     if (s == HEDDLE_OK && run->at == 0)
       s = ctl_pile_empty(&run->piles[i], &run->units[0], 1 + c->n_states + i, ctl_declared(st, stage, c->n_states + i),
                          0, err);
@@ -82,22 +83,12 @@ static heddle_status finish(heddle__staged *st, const ctl_stage *stage, ctl_run 
   return s;
 }
 
+static bool goes_on(const ctl_run *run) {
+  return run->inside || (run->going && run->at < run->trip);
+}
+
 heddle__run_end ctl_loop_drive(heddle__staged *st, const ctl_stage *stage, ctl_run *run, const heddle__helm *helm,
                                heddle_status *status, heddle_error *err) {
-  *status = HEDDLE_OK;
-  while (run->inside || (run->going && run->at < run->trip)) {
-    if (!run->inside) {
-      *status = set_inputs(stage, run, err);
-      if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
-      run->inside = true;
-    }
-    heddle__run_end end = ctl_unit_run(st, &run->units[0], helm, status, err);
-    if (end != HEDDLE__RUN_DONE) return end;
-    run->inside = false;
-    *status = take_outputs(stage, run, err);
-    if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
-    run->at++;
-  }
-  *status = finish(st, stage, run, err);
-  return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
+  static const ctl_body body = {goes_on, set_inputs, take_outputs, finish};
+  return ctl_body_drive(st, stage, run, &body, helm, status, err);
 }

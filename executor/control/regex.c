@@ -503,16 +503,15 @@ static void change(ctl_matcher *m) {
 
 bool ctl_regex_full(ctl_matcher *m, const char *text, size_t bytes) {
   const char *at = text, *end = text + bytes;
-  uint32_t before = NONE, here = at < end ? ctl_utf_next(&at, end) : NONE;
+  uint32_t here = at < end ? ctl_utf_next(&at, end) : NONE;
   m->n_next = 0;
   change(m);
-  follow(m, 0, before, here);
+  follow(m, 0, NONE, here);
   change(m);
   while (here != NONE && m->n_now > 0) {
     const uint32_t after = at < end ? ctl_utf_next(&at, end) : NONE;
     for (uint32_t i = 0; i < m->n_now; i++)
       if (takes(m->r, &m->r->list[m->now[i]], here)) follow(m, m->now[i] + 1, here, after);
-    before = here;
     here = after;
     change(m);
   }

@@ -136,22 +136,12 @@ static heddle_status finish(heddle__staged *st, const ctl_stage *stage, ctl_run 
   return s;
 }
 
+static bool goes_on(const ctl_run *run) {
+  return run->at < run->trip;
+}
+
 heddle__run_end ctl_scan_drive(heddle__staged *st, const ctl_stage *stage, ctl_run *run, const heddle__helm *helm,
                                heddle_status *status, heddle_error *err) {
-  *status = HEDDLE_OK;
-  while (run->at < run->trip) {
-    if (!run->inside) {
-      *status = set_inputs(st, stage, run, err);
-      if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
-      run->inside = true;
-    }
-    heddle__run_end end = ctl_unit_run(st, &run->units[0], helm, status, err);
-    if (end != HEDDLE__RUN_DONE) return end;
-    run->inside = false;
-    *status = take_outputs(stage, run, err);
-    if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
-    run->at++;
-  }
-  *status = finish(st, stage, run, err);
-  return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
+  static const ctl_body body = {goes_on, set_inputs, take_outputs, finish};
+  return ctl_body_drive(st, stage, run, &body, helm, status, err);
 }

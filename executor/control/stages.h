@@ -148,6 +148,16 @@ heddle__run_end ctl_unit_run(heddle__staged *st, ctl_unit *u, const heddle__helm
 heddle_status ctl_host_check(const heddle__node *node, struct ctl_regex **pattern, heddle_error *err);
 heddle_status ctl_host_run(heddle__staged *st, const ctl_stage *stage, heddle_error *err);
 
+/* What a node that repeats a body does around each run of it, and behind the last. */
+typedef struct ctl_body {
+  bool (*goes_on)(const ctl_run *run);
+  heddle_status (*set_inputs)(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err);
+  heddle_status (*take_outputs)(const ctl_stage *stage, ctl_run *run, heddle_error *err);
+  heddle_status (*finish)(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err);
+} ctl_body;
+heddle__run_end ctl_body_drive(heddle__staged *st, const ctl_stage *stage, ctl_run *run, const ctl_body *body,
+                               const heddle__helm *helm, heddle_status *status, heddle_error *err);
+
 /* loop.c, scan.c: begin and go on with a control node; done when RUN_DONE comes. */
 heddle_status ctl_loop_begin(heddle__staged *st, const ctl_stage *stage, ctl_run *run, heddle_error *err);
 heddle__run_end ctl_loop_drive(heddle__staged *st, const ctl_stage *stage, ctl_run *run, const heddle__helm *helm,

@@ -136,3 +136,23 @@ heddle_status ctl_say(const heddle__staged *st, const ctl_stage *stage, int64_t 
   return heddle__prefix(err, s, "node '%.100s' (%s), iteration %lld: ", stage->node->name, stage->node->op,
                         (long long)at);
 }
+
+heddle__run_end ctl_body_drive(heddle__staged *st, const ctl_stage *stage, ctl_run *run, const ctl_body *body,
+                               const heddle__helm *helm, heddle_status *status, heddle_error *err) {
+  *status = HEDDLE_OK;
+  while (body->goes_on(run)) {
+    if (!run->inside) {
+      *status = body->set_inputs(st, stage, run, err);
+      if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
+      run->inside = true;
+    }
+    const heddle__run_end end = ctl_unit_run(st, &run->units[0], helm, status, err);
+    if (end != HEDDLE__RUN_DONE) return end;
+    run->inside = false;
+    *status = body->take_outputs(stage, run, err);
+    if (*status != HEDDLE_OK) return HEDDLE__RUN_FAILED;
+    run->at++;
+  }
+  *status = body->finish(st, stage, run, err);
+  return *status == HEDDLE_OK ? HEDDLE__RUN_DONE : HEDDLE__RUN_FAILED;
+}

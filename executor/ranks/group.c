@@ -1,6 +1,7 @@
 /* executor/ranks/group.c: the ranks of a context: requests and the waits for them, notes of failure and of life. A failure of one
  * rank is sent to all, so that no rank waits for a message that will not come. A rank that sends no sign of life to the
  * rank behind it is lost. */
+#define HEDDLE__GROUP_C
 #include "executor/ranks/ranks.h"
 
 #include <errno.h>

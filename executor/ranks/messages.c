@@ -29,6 +29,14 @@ static heddle_status take_stages(heddle_model *m, const heddle__stages *all, con
   return HEDDLE_OK;
 }
 
+static uint64_t hash_word(uint64_t hash, uint64_t word) {
+  for (int i = 0; i < 64; i += 8) {
+    const uint8_t byte = (uint8_t)(word >> i);
+    hash = fnv1a(hash, &byte, 1);
+  }
+  return hash;
+}
+
 /* All that a run of the model does between ranks. */
 static uint64_t hash_of(const heddle__spread *s) {
   uint64_t hash = FNV1A_START;
@@ -37,10 +45,10 @@ static uint64_t hash_of(const heddle__spread *s) {
     for (uint32_t i = 0; i < t->ranks[r].n; i++) {
       const heddle__act *a = &t->ranks[r].list[i];
       const uint64_t words[] = {r, (uint64_t)a->kind, a->stage, a->peer, a->tag, a->value, a->bytes};
-      hash = fnv1a(hash, words, sizeof words);
+      for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) hash = hash_word(hash, words[k]);
     }
   for (uint32_t i = 0; i < s->n_devices; i++) {
-    hash = fnv1a(hash, &s->devices[i].rank, sizeof s->devices[i].rank);
+    hash = hash_word(hash, s->devices[i].rank);
     hash = fnv1a(hash, s->devices[i].name, strlen(s->devices[i].name) + 1);
   }
   return hash;

@@ -41,6 +41,9 @@ heddle_status heddle__ranks_check(heddle__ranks *r, heddle_error *err);
 
 /* Ends the work of all ranks with this rank's failure, unless it has ended; gives s. err has the words, or is NULL. */
 heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle_error *err);
+#if defined(__clang_analyzer__) && !defined(HEDDLE__GROUP_C) /* as in core/error.h */
+#define heddle__ranks_fail(r, s, err) (heddle__ranks_fail(r, s, err), (s))
+#endif
 
 /* Waits for the end of a request with a rank. what names the value, or the occasion, in errors. helm may be NULL. RUN_FAILED has ended the work
  * of all ranks. */

@@ -62,7 +62,7 @@ static bool want(maker *m, uint32_t value, uint32_t to, uint32_t reader) {
     if (n->value == value && n->to == to) return true;
   }
   if (m->n_needs == m->room) {
-    const uint32_t room = m->room * 2 + 64;
+    const uint32_t room = m->room * 2;
     need *grown = heddle__grow(m->needs, m->room, room, sizeof *grown);
     if (grown == NULL) return false;
     m->needs = grown;
@@ -129,9 +129,14 @@ static bool fill(maker *m) {
 }
 
 heddle_status heddle__script_make(heddle__script *s, const uint64_t *bytes, heddle_error *err) {
-  maker m = {.s = s, .bytes = bytes, .producer = heddle__alloc(s->n_values, sizeof *m.producer)};
+  enum { ROOM = 64 };
+  maker m = {.s = s,
+             .bytes = bytes,
+             .producer = heddle__alloc(s->n_values, sizeof *m.producer),
+             .needs = heddle__alloc(ROOM, sizeof *m.needs),
+             .room = ROOM};
   s->ranks = heddle__alloc(s->n_ranks, sizeof *s->ranks);
-  bool done = s->ranks != NULL && m.producer != NULL && rehash(&m, 256);
+  bool done = s->ranks != NULL && m.producer != NULL && m.needs != NULL && rehash(&m, 256);
   for (uint32_t i = 0; done && i < s->n_values; i++) m.producer[i] = NONE;
   for (uint32_t k = 0; done && k < s->n_stages; k++)
     for (uint32_t i = 0; i < s->stages[k].n_out; i++)

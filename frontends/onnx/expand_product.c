@@ -14,25 +14,22 @@ static float param(const expansion *e, size_t k, float fallback) {
   return x_attr_float(e, names[k], fallback);
 }
 
-/* alpha and beta: the attributes of ONNX's operator, with the defaults there. */
+/* The attributes of ONNX's operators, with the defaults there. */
 static const struct activation {
   const char *op, *alpha, *beta;
-  float alpha_default, beta_default;
+  double alpha_default, beta_default;
 } activations[] = {
-    {"Relu", NULL, NULL, 0, 0},
-    {"Tanh", NULL, NULL, 0, 0},
-    {"Sigmoid", NULL, NULL, 0, 0},
-    {"HardSwish", NULL, NULL, 0, 0},
-    {"Softplus", NULL, NULL, 0, 0},
-    {"Softsign", NULL, NULL, 0, 0},
-    {"LeakyRelu", "alpha", NULL, 0.01F, 0},
-    {"Elu", "alpha", NULL, 1, 0},
-    {"ThresholdedRelu", "alpha", NULL, 1, 0},
-    {"HardSigmoid", "alpha", "beta", 0.2F, 0.5F},
-    {"Selu", "alpha", "gamma", 1.67326319F, 1.05070102F},
+#define SCALAR_ATTRIBUTES(op, alpha, of_alpha, beta, of_beta) {#op, #alpha, #beta, of_alpha, of_beta},
+#include "operators/all.def"
 };
 
+static void set(expansion *e, const char *name, size_t k, double otherwise) {
+  if (strcmp(name, "none") != 0) x_float(e, name, param(e, k, (float)otherwise));
+}
+
 const char *x_activation(expansion *e, const char *x) {
+  static const char *const known[] = {"Relu",      "Tanh", "Sigmoid",         "HardSwish",   "Softplus", "Softsign",
+                                      "LeakyRelu", "Elu",  "ThresholdedRelu", "HardSigmoid", "Selu"};
   const Onnx__AttributeProto *a = heddle__onnx_attr(e->node, "activation");
   char name[32] = "", shown[44];
   if (a == NULL || a->s.len == 0) return x;
@@ -40,12 +37,14 @@ const char *x_activation(expansion *e, const char *x) {
   if (strcmp(name, "Clip") == 0)
     return x_3(e, "Clip", x, x_number(e, x, param(e, 0, -3.402823466e+38F)),
                x_number(e, x, param(e, 1, 3.402823466e+38F)));
-  for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
-    const struct activation *row = &activations[i];
-    if (strcmp(row->op, name) != 0) continue;
-    const char *y = x_1(e, row->op, x);
-    if (row->alpha != NULL) x_float(e, row->alpha, param(e, 0, row->alpha_default));
-    if (row->beta != NULL) x_float(e, row->beta, param(e, 1, row->beta_default));
+  for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+    if (strcmp(known[k], name) != 0) continue;
+    const char *y = x_1(e, known[k], x);
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
+      if (strcmp(activations[i].op, name) != 0) continue;
+      set(e, activations[i].alpha, 0, activations[i].alpha_default);
+      set(e, activations[i].beta, 1, activations[i].beta_default);
+    }
     return y;
   }
   x_refuse(e, "activation '%s' is not supported", heddle__onnx_show(name, shown));

@@ -25,17 +25,10 @@ void heddle__onnx_choose_target(heddle__onnx_reader *r) {
 
 /* ---- nodes */
 
-static bool is_one_of(const char *op, const char *const *names, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (strcmp(op, names[i]) == 0) return true;
-  return false;
-}
-
-/* Axes of these became an input with opset 18. */
-static bool is_reduction(const char *op) {
-  static const char *const names[] = {"ReduceL1",   "ReduceL2",  "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
-                                      "ReduceMean", "ReduceMin", "ReduceProd",   "ReduceSumSquare"};
-  return is_one_of(op, names, sizeof names / sizeof names[0]);
+/* Whether the operator has an attribute in one opset and not in the other. */
+static bool has_only(const char *op, uint32_t one, uint32_t other, const char *attribute) {
+  return heddle__opset_has_attr(op, one, attribute) && heddle__schema_find("", op, other) != NULL &&
+         !heddle__opset_has_attr(op, other, attribute);
 }
 
 /* DFT's axis became an input, and another one the default. */
@@ -58,14 +51,13 @@ heddle_status heddle__onnx_raise_node(heddle__onnx_reader *r, Onnx__NodeProto *n
   if (heddle__schema_find("", op, from) == NULL && heddle__schema_find("", op, to) != NULL &&
       heddle__onnx_expansion(node) == NULL)
     heddle__onnx_problem(r, node, "the operator is not known in opset %u", (unsigned)from);
-  if (from < 18 && to >= 18 && is_reduction(op)) return heddle__upgrade_axes(r, node, &done);
-  if (from < 18 && to >= 18 && strcmp(op, "Split") == 0 && node->n_input == 1)
+  if (has_only(op, from, to, "axes")) return heddle__upgrade_axes(r, node, &done);
+  if (has_only(op, to, from, "num_outputs") && node->n_input == 1)
     return heddle__onnx_set_int(r, node, "num_outputs", (int64_t)node->n_output);
-  if (from < 20 && to >= 20 && strcmp(op, "DFT") == 0) return raise_dft(r, node);
-  if (from < 16 && to >= 16 && strcmp(op, "RoiAlign") == 0 &&
-      heddle__onnx_attr(node, "coordinate_transformation_mode") == NULL)
+  if (strcmp(op, "DFT") == 0 && has_only(op, from, to, "axis")) return raise_dft(r, node);
+  if (strcmp(op, "RoiAlign") == 0 && has_only(op, to, from, "coordinate_transformation_mode"))
     return heddle__onnx_set_text(r, node, "coordinate_transformation_mode", "output_half_pixel");
-  if (from < 21 && to >= 21 && strcmp(op, "GroupNormalization") == 0)
+  if (strcmp(op, "GroupNormalization") == 0 && has_only(op, to, from, "stash_type"))
     heddle__onnx_problem(r, node, "another node needs operators of opset %u, in which this one means something else",
                          (unsigned)to);
   return HEDDLE_OK;

@@ -131,9 +131,9 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
       return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is of opset %lld and of opset %lld", (long long)r->opset,
                                (long long)m->opset_import[i]->version);
     r->opset = m->opset_import[i]->version;
-    if (r->opset < HEDDLE__ONNX_OPSET_FIRST || r->opset > HEDDLE__OPSET_LAST)
+    if (r->opset < HEDDLE__OPSET_OF_MODELS || r->opset > HEDDLE__OPSET_LAST)
       return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
-                               (long long)r->opset, HEDDLE__ONNX_OPSET_FIRST, (int)HEDDLE__OPSET_LAST);
+                               (long long)r->opset, HEDDLE__OPSET_OF_MODELS, (int)HEDDLE__OPSET_LAST);
   }
   for (size_t i = 0; r->opset == 0 && i < m->graph->n_node; i++) {
     const char *domain = m->graph->node[i]->domain;

@@ -11,8 +11,7 @@
 #include "graph/frontend.h"
 #include "graph/opschema.h"
 
-/* The versions of ONNX that are read: of its default operators, to the last that graphs have, and of the file format. */
-#define HEDDLE__ONNX_OPSET_FIRST 7
+/* The versions of the file format that are read. */
 #define HEDDLE__ONNX_IR_FIRST 3
 #define HEDDLE__ONNX_IR_LAST 14
 
@@ -136,6 +135,9 @@ heddle_status heddle__onnx_control(heddle__onnx_reader *r, Onnx__NodeProto *node
 /* versions.c: notes problems of a node that is not of the model's opset, or has attributes that the opset has not, or one
  * twice. is_call: it calls a function of the model, which may have any attributes. */
 void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node, bool is_call);
+
+/* Whether ONNX's operator has an attribute of that name in the model's opset. */
+bool heddle__onnx_has_attr(const heddle__onnx_reader *r, const char *op, const char *name);
 
 /* The opset of graphs that the model's own nodes are of; r->target may be a later one. */
 static inline uint32_t heddle__onnx_base(const heddle__onnx_reader *r) {

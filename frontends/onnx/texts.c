@@ -6,13 +6,10 @@
 
 static const struct row {
   const char *op;
-  int64_t first;    /* the opset that has it */
-  int32_t types[2]; /* of the outputs */
+  int64_t first; /* the opset that has it */
 } rows[] = {
-    {"RegexFullMatch", 20, {ONNX_BOOL, 0}},
-    {"StringConcat", 20, {ONNX_STRING, 0}},
-    {"StringNormalizer", 10, {ONNX_STRING, 0}},
-    {"StringSplit", 20, {ONNX_STRING, ONNX_INT64}},
+#define MADE_OF_TEXTS(op, opset) {#op, opset},
+#include "operators/all.def"
 };
 
 static int32_t type_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, size_t i) {
@@ -45,8 +42,7 @@ HEDDLE__UPGRADE(heddle__upgrade_text) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (strcmp(rows[i].op, node->op_type) != 0 || r->opset < rows[i].first) continue;
     node->domain = (char *)(uintptr_t) "heddle";
-    for (size_t k = 0; k < node->n_output && k < 2 && s == HEDDLE_OK; k++)
-      s = heddle__onnx_note(r, node->output[k], rows[i].types[k], -1);
+    s = heddle__onnx_learn_node(r, node);
     *is_done = true;
     return s == HEDDLE_OK ? heddle__onnx_add_node(r, node) : s;
   }

@@ -1,5 +1,5 @@
-/* frontends/onnx/types.c: element types by number, and a light walk that keeps track of types and ranks: what an upgrade
- * needs to know of a value before the graph's own inference runs. */
+/* frontends/onnx/types.c: element types by number, and what is known of the types and ranks of values: what an upgrade needs
+ * before the graph's own inference runs. results.c has what follows from operators. */
 #include "frontends/onnx/types.h"
 
 #include <stdio.h>
@@ -91,107 +91,6 @@ heddle_status heddle__onnx_learn(heddle__onnx_reader *r) {
   for (size_t i = 0; i < r->n_tensors && s == HEDDLE_OK; i++) {
     const Onnx__TensorProto *t = r->tensors[i];
     s = heddle__onnx_note(r, t->name, t->data_type, t->n_dims < 255 ? (int32_t)t->n_dims : -1);
-  }
-  return s;
-}
-
-static bool is_one_of(const char *op, const char *list) {
-  size_t n = strlen(op);
-  if (n == 0) return false;
-  for (const char *at = strstr(list, op); at != NULL; at = strstr(at + 1, op))
-    if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
-  return false;
-}
-
-static int64_t attr_int(const Onnx__NodeProto *node, const char *name, int64_t fallback) {
-  for (size_t i = 0; i < node->n_attribute; i++)
-    if (node->attribute[i]->name != NULL && strcmp(node->attribute[i]->name, name) == 0) return node->attribute[i]->i;
-  return fallback;
-}
-
-static int32_t type_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, size_t k) {
-  return k < node->n_input ? heddle__onnx_known_of(r, node->input[k]).type : 0;
-}
-
-/* The greatest rank of all operands; -1 where one is not known. */
-static int32_t widest(const heddle__onnx_reader *r, const Onnx__NodeProto *node) {
-  int32_t most = -1;
-  for (size_t k = 0; k < node->n_input; k++) {
-    const int32_t rank = heddle__onnx_known_of(r, node->input[k]).rank;
-    if (rank < 0) return -1;
-    if (rank > most) most = rank;
-  }
-  return most;
-}
-
-/* How many numbers a tensor of the model has that is input k; -1: it is none. */
-static int32_t count_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, size_t k) {
-  const Onnx__TensorProto *t = k < node->n_input ? heddle__onnx_find_tensor(r, node->input[k]) : NULL;
-  return t != NULL && t->n_dims == 1 && t->dims[0] >= 0 && t->dims[0] < 255 ? (int32_t)t->dims[0] : -1;
-}
-
-/* The rank of the results of a node whose first operand has the rank first; -1: not known. */
-static int32_t rank_of(const heddle__onnx_reader *r, const Onnx__NodeProto *node, int32_t first) {
-  static const char same_rank[] =
-      "Abs AveragePool BatchNormalization Cast CastLike Clip Concat Conv ConvTranspose CumSum DequantizeLinear Dropout "
-      "DynamicQuantizeLinear Elu Erf Exp Gelu GlobalAveragePool GlobalMaxPool HardSigmoid HardSwish Identity "
-      "InstanceNormalization LRN LayerNormalization LeakyRelu Log LogSoftmax MatMulNBits MaxPool Neg Not PRelu Pad "
-      "QuantizeLinear RMSNormalization Reciprocal Relu Resize RotaryEmbedding Round Sigmoid Slice Softmax Split Sqrt "
-      "Tanh "
-      "Transpose Trilu Upsample";
-  static const char broadcast[] =
-      "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow Sub "
-      "Sum Where";
-  const char *op = node->op_type;
-  int32_t more = count_of(r, node, 1);
-  if (is_one_of(op, "Flatten Gemm")) return 2;
-  if (strcmp(op, "Shape") == 0) return 1;
-  if (is_one_of(op, broadcast)) return widest(r, node);
-  if (is_one_of(op, "MatMul MatMulInteger")) {
-    const int32_t rank = widest(r, node);
-    for (size_t k = 0; k < 2 && k < node->n_input; k++)
-      if (heddle__onnx_known_of(r, node->input[k]).rank < 2) return -1;
-    return rank;
-  }
-  if (is_one_of(op, "Reshape Expand") && more >= 0) return strcmp(op, "Expand") == 0 && first > more ? first : more;
-  if (strcmp(op, "Expand") == 0) return -1;
-  if (first < 0) return -1;
-  if (strcmp(op, "Unsqueeze") == 0) return more >= 0 ? first + more : -1;
-  if (strcmp(op, "Squeeze") == 0) return more >= 0 && first >= more ? first - more : -1;
-  if (strcmp(op, "Gather") == 0 && node->n_input == 2) {
-    more = heddle__onnx_known_of(r, node->input[1]).rank;
-    return more >= 0 && first > 0 ? first + more - 1 : -1;
-  }
-  if (strncmp(op, "Reduce", 6) == 0)
-    return attr_int(node, "keepdims", 1) != 0 ? first : more > 0 && first >= more ? first - more : -1;
-  return is_one_of(op, same_rank) ? first : -1;
-}
-
-heddle_status heddle__onnx_learn_node(heddle__onnx_reader *r, const Onnx__NodeProto *node) {
-  static const char truths[] = "And Or Xor Not Equal Less LessOrEqual Greater GreaterOrEqual IsNaN IsInf";
-  static const char indices[] = "Shape Size ArgMax ArgMin NonZero NonMaxSuppression";
-  const char *op = node->op_type;
-  heddle__onnx_known in = {0, -1};
-  heddle_status s = HEDDLE_OK;
-  size_t first = strcmp(op, "Where") == 0 ? 1 : 0; /* the input whose type the output has */
-  if (node->n_input > first) in = heddle__onnx_known_of(r, node->input[first]);
-  if (is_one_of(op, truths)) in.type = ONNX_BOOL;
-  else if (is_one_of(op, indices)) in.type = ONNX_INT64;
-  else if (strcmp(op, "Cast") == 0) in.type = (int32_t)attr_int(node, "to", 0);
-  else if (strcmp(op, "DequantizeLinear") == 0) in.type = type_of(r, node, 1);
-  else if (is_one_of(op, "MatMulInteger ConvInteger")) in.type = ONNX_INT32;
-  else if (strcmp(op, "DynamicQuantizeLinear") == 0) in.type = ONNX_UINT8;
-  else if (strcmp(op, "QuantizeLinear") == 0) in.type = node->n_input > 2 ? type_of(r, node, 2) : 0;
-  else if (is_one_of(op, "RandomNormal RandomUniform")) in.type = (int32_t)attr_int(node, "dtype", ONNX_FLOAT);
-  else if (strcmp(op, "Multinomial") == 0) in.type = (int32_t)attr_int(node, "dtype", ONNX_INT32);
-  else if (is_one_of(op, "RandomNormalLike RandomUniformLike Bernoulli EyeLike"))
-    in.type = (int32_t)attr_int(node, "dtype", in.type);
-  else if (strcmp(op, "ConstantOfShape") == 0) in.type = 0; /* of an attribute: not known */
-  in.rank = rank_of(r, node, in.rank);
-  for (size_t k = 0; k < node->n_output && s == HEDDLE_OK; k++) {
-    int32_t type = in.type;
-    if (k > 0) type = is_one_of(op, "TopK MaxPool") ? ONNX_INT64 : is_one_of(op, "Split Unique") ? type : 0;
-    s = heddle__onnx_note(r, node->output[k], type, k == 0 || strcmp(op, "Split") == 0 ? in.rank : -1);
   }
   return s;
 }

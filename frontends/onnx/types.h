@@ -51,7 +51,7 @@ heddle_status heddle__onnx_learn(heddle__onnx_reader *r);
 
 heddle_status heddle__onnx_learn_value(heddle__onnx_reader *r, const Onnx__ValueInfoProto *value);
 
-/* Notes of the outputs of a node what follows from its operator, where nothing is known. */
+/* results.c: notes of the outputs of a node what follows from its operator, where nothing is known. */
 heddle_status heddle__onnx_learn_node(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 heddle_status heddle__onnx_note(heddle__onnx_reader *r, const char *name, int32_t type, int32_t rank);
 

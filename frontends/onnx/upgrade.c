@@ -1,5 +1,5 @@
 /* frontends/onnx/upgrade.c: takes each node through the upgrades between its opset and the graph's, and has what they
- * share. Operators that are not in the table have one meaning in all opsets that are read. */
+ * share. Operators without a line UPGRADE have one meaning in all opsets that are read. */
 #include "frontends/onnx/upgrade.h"
 
 #include <string.h>
@@ -13,34 +13,15 @@
 #include "frontends/onnx/types.h"
 #include "plugins/common/float16.h"
 
-/* since: the opset that has the new form; a node of an earlier one is upgraded. 0: in every opset. */
+enum { EVERY = HEDDLE__OPSET_LAST + 1 };
+
 static const struct row {
   const char *op;
-  int64_t since;
+  int64_t before; /* the opset of the new form: a node of an earlier one is upgraded */
   heddle__onnx_upgrade_fn upgrade;
 } rows[] = {
-    {"BatchNormalization", 0, heddle__upgrade_batch_norm},
-    {"Clip", 11, heddle__upgrade_clip},
-    {"Constant", 0, heddle__upgrade_constant},
-    {"ConstantOfShape", 0, heddle__upgrade_constant_of_shape},
-    {"Dropout", 12, heddle__upgrade_dropout},
-    {"Gelu", 0, heddle__upgrade_gelu},
-    {"Hardmax", 13, heddle__upgrade_softmax},
-    {"LogSoftmax", 13, heddle__upgrade_softmax},
-    {"Mean", 0, heddle__upgrade_sum},
-    {"Pad", 11, heddle__upgrade_pad},
-    {"ReduceSum", 13, heddle__upgrade_axes},
-    {"Resize", 11, heddle__upgrade_resize},
-    {"Scatter", 11, heddle__upgrade_scatter},
-    {"Slice", 10, heddle__upgrade_slice},
-    {"Softmax", 13, heddle__upgrade_softmax},
-    {"Split", 13, heddle__upgrade_split},
-    {"Squeeze", 13, heddle__upgrade_axes},
-    {"Sum", 0, heddle__upgrade_sum},
-    {"TfIdfVectorizer", 0, heddle__upgrade_tfidf},
-    {"TopK", 10, heddle__upgrade_top_k},
-    {"Unsqueeze", 13, heddle__upgrade_axes},
-    {"Upsample", 10, heddle__upgrade_upsample},
+#define UPGRADE(op, opset, function) {#op, opset, heddle__upgrade_##function},
+#include "operators/all.def"
 };
 
 heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto *node, unsigned depth) {
@@ -64,8 +45,7 @@ heddle_status heddle__onnx_upgrade_node(heddle__onnx_reader *r, Onnx__NodeProto 
   if (row != NULL && row->expand != NULL) return heddle__onnx_expand(r, node, row);
   if (!is_ml) s = heddle__onnx_learn_node(r, node);
   for (size_t i = 0; is_default && s == HEDDLE_OK && !is_done && i < sizeof rows / sizeof rows[0]; i++)
-    if (strcmp(rows[i].op, node->op_type) == 0 && (rows[i].since == 0 || r->opset < rows[i].since))
-      s = rows[i].upgrade(r, node, &is_done);
+    if (strcmp(rows[i].op, node->op_type) == 0 && r->opset < rows[i].before) s = rows[i].upgrade(r, node, &is_done);
   if (s == HEDDLE_OK && !is_done) s = heddle__onnx_raise_node(r, node);
   if (s == HEDDLE_OK && !is_done) s = heddle__onnx_add_node(r, node);
   return s;

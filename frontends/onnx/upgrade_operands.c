@@ -55,8 +55,10 @@ HEDDLE__UPGRADE(heddle__upgrade_pad) {
 }
 
 HEDDLE__UPGRADE(heddle__upgrade_top_k) {
+  const Onnx__AttributeProto *a = heddle__onnx_attr(node, "k");
+  const int64_t k = a != NULL ? a->i : 0;
   (void)is_done;
-  int64_t k = heddle__onnx_attr_int(node, "k", 0);
+  if (a == NULL && !heddle__onnx_has_attr(r, node->op_type, "k")) return HEDDLE_OK;
   heddle__onnx_drop_attr(node, "k");
   return heddle__onnx_set_input(r, node, 1, heddle__onnx_new_ints(r, node, "k", &k, 1));
 }

@@ -33,9 +33,10 @@ HEDDLE__UPGRADE(heddle__upgrade_sum) {
   return HEDDLE_OK;
 }
 
-/* Gelu of float32 is that of domain "heddle", with the same attribute; the reader has none before opset 20. */
+/* Gelu of float32 is that of domain "heddle", with the same attribute; ONNX has none in older opsets. */
 HEDDLE__UPGRADE(heddle__upgrade_gelu) {
   (void)is_done;
-  if (r->opset >= 20 && is_float32(r, node)) node->domain = (char *)(uintptr_t) "heddle";
+  if (heddle__schema_find("", node->op_type, heddle__onnx_base(r)) != NULL && is_float32(r, node))
+    node->domain = (char *)(uintptr_t) "heddle";
   return HEDDLE_OK;
 }

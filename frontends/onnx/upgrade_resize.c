@@ -45,11 +45,12 @@ HEDDLE__UPGRADE(heddle__upgrade_resize) {
   return node->n_input == 2 ? to_resize(r, node, node->input[1], false) : HEDDLE_OK;
 }
 
-/* Up to opset 8 the scales are an attribute. */
+/* The scales are an attribute, or later an operand. */
 HEDDLE__UPGRADE(heddle__upgrade_upsample) {
   (void)is_done;
   const Onnx__AttributeProto *scales = heddle__onnx_attr(node, "scales");
-  if (r->opset >= 9) return node->n_input == 2 ? to_resize(r, node, node->input[1], true) : HEDDLE_OK;
+  if (!heddle__onnx_has_attr(r, node->op_type, "scales"))
+    return node->n_input == 2 ? to_resize(r, node, node->input[1], true) : HEDDLE_OK;
   if (scales == NULL || node->n_input != 1) {
     heddle__onnx_problem(r, node, "it has no scales");
     return HEDDLE_OK;

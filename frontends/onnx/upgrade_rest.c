@@ -6,12 +6,11 @@
 #include "frontends/onnx/types.h"
 #include "frontends/onnx/upgrade.h"
 
-/* Up to opset 8, spatial 0 had a mean for each element of a channel. Exporters name outputs of training that are not
+/* spatial 0, of the oldest opsets, had a mean for each element of a channel. Exporters name outputs of training that are not
  * used. */
 HEDDLE__UPGRADE(heddle__upgrade_batch_norm) {
   (void)is_done;
   heddle__onnx_trim_outputs(r, node, 1);
-  if (r->opset >= 9) return HEDDLE_OK;
   if (heddle__onnx_attr_int(node, "spatial", 1) != 1) heddle__onnx_problem(r, node, "spatial is 0");
   heddle__onnx_drop_attr(node, "spatial");
   return HEDDLE_OK;

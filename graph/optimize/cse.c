@@ -4,9 +4,7 @@
 #include "plugins/common/fnv.h"
 
 static bool is_pure(const opt_node *n) {
-  static const char *const names[] = {"Random", "Multinomial", "Bernoulli", "Dropout", "If", "Loop", "Scan"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strncmp(n->op, names[i], strlen(names[i])) == 0) return false;
+  if (!opt_repeats(n)) return false;
   for (uint32_t i = 0; i < n->n_attrs; i++)
     if (n->attrs[i].kind < HEDDLE_ATTR_INT || n->attrs[i].kind > HEDDLE_ATTR_STRINGS) return false;
   return true;

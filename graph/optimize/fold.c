@@ -14,13 +14,6 @@
 
 enum { FOLDED = 1 /* opt_node.mark */, MOST_FAILURES = 16 };
 
-static bool is_pure(const opt_node *n) {
-  static const char *const names[] = {"Random", "Multinomial", "Bernoulli", "Dropout", "If", "Loop", "Scan"};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (strncmp(n->op, names[i], strlen(names[i])) == 0) return false;
-  return true;
-}
-
 static bool is_constant(const opt_value *v) {
   return v->constant != NULL || (v->maker != NULL && v->maker->mark == FOLDED);
 }
@@ -28,7 +21,7 @@ static bool is_constant(const opt_value *v) {
 /* Whether a node's results are to be constants. limit is what memory is left for them. */
 static bool can_fold(const opt_node *n, uint64_t limit, uint64_t *bytes) {
   uint64_t in = 0, out = 0;
-  if (!n->live || n->unfoldable || !is_pure(n) || n->n_outputs == 0) return false;
+  if (!n->live || n->unfoldable || !opt_repeats(n) || n->n_outputs == 0) return false;
   for (uint32_t k = 0; k < n->n_inputs; k++) {
     const opt_value *v = opt_in(n, k);
     if (v == NULL) continue;

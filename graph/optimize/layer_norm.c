@@ -161,7 +161,7 @@ static opt_value *ones(opt_net *net, const parts *p, const char *name) {
 
 static bool become(opt_net *net, parts *p) {
   opt_node *n = p->nodes[p->n_nodes - 1];
-  if (!is_closed(p) || !(p->epsilon > 0) || !opt_raise_opset(net, 17)) return false;
+  if (!is_closed(p) || !(p->epsilon > 0) || !opt_raise_for(net, "LayerNormalization")) return false;
   opt_value *in[3] = {p->x, p->scale != NULL ? p->scale : ones(net, p, n->name), p->bias};
   if (in[1] == NULL) return false;
   const heddle_pattr attrs[2] = {opt_attr_int(net, "axis", -(int64_t)p->n_axes),

@@ -98,13 +98,17 @@ uint64_t opt_elements(const opt_value *v) {
 
 bool opt_is_elementwise(const opt_node *n) {
   static const char *const names[] = {
-      "Abs",  "Add",  "And",     "Cast",        "Clip",      "Div",       "Elu",         "Equal",          "Erf",
-      "Exp",  "Less", "Greater", "HardSigmoid", "HardSwish", "LeakyRelu", "LessOrEqual", "GreaterOrEqual", "Log",
-      "Max",  "Min",  "Mul",     "Neg",         "Not",       "Or",        "Pow",         "Relu",           "Sigmoid",
-      "Sqrt", "Sub",  "Tanh",    "Where",       "Xor"};
+#define SCALAR(name, ...) #name,
+#include "operators/all.def"
+      "Cast", "Where", NULL};
   if (n == NULL || n->n_outputs != 1) return false;
-  if (strcmp(n->domain, "heddle") == 0) return strcmp(n->op, "Gelu") == 0;
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-    if (opt_is(n, names[i])) return true;
+  const size_t length = strlen(n->op);
+  for (size_t i = 0; names[i] != NULL; i++) /* a variant, Gelu_tanh, is of its operator too */
+    if (strncmp(names[i], n->op, length) == 0 && (names[i][length] == '\0' || names[i][length] == '_')) return true;
   return false;
+}
+
+bool opt_repeats(const opt_node *n) {
+  const heddle__version *version = heddle__version_find(n->domain[0] != '\0', n->op, 0);
+  return version == NULL || (heddle__version_attr(version, "seed") == 0 && !heddle__version_runs_graphs(version));
 }

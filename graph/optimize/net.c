@@ -342,3 +342,8 @@ bool opt_raise_opset(opt_net *net, uint32_t opset) {
   net->opset = opset;
   return true;
 }
+
+bool opt_raise_for(opt_net *net, const char *op) {
+  const heddle__version *oldest = heddle__version_find(false, op, 0);
+  return oldest != NULL && opt_raise_opset(net, oldest->opset_first);
+}

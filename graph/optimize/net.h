@@ -128,6 +128,7 @@ void opt_note(opt_net *net, const char *pass, const opt_node *const *nodes, uint
 
 /* The opset of domain "" becomes at least this one, if all live nodes mean the same in it; false where they do not. */
 bool opt_raise_opset(opt_net *net, uint32_t opset);
+bool opt_raise_for(opt_net *net, const char *op); /* to one that has the operator */
 
 /* ---- match.c: questions about nodes and values */
 
@@ -159,6 +160,9 @@ uint64_t opt_elements(const opt_value *v); /* of a known one */
 
 /* One output, and the operator works on each element for itself: Relu, Add, Where. */
 bool opt_is_elementwise(const opt_node *n);
+
+/* The same inputs give the same results: the operator draws no random numbers, and runs no graphs. */
+bool opt_repeats(const opt_node *n);
 
 /* ---- write.c */
 

@@ -25,9 +25,7 @@ static const scalar_attributes attributes[] = {
     {"", "none", "none", 0, 0},
 };
 
-static const struct {
-  char name[20], attribute[20], value[12], variant[20];
-} variants[] = {
+static const scalar_choice variants[] = {
 #define SCALAR_VARIANT(name, attribute, value, variant) {#name, #attribute, #value, #variant},
 #include "operators/all.def"
     {"", "", "", ""},
@@ -62,16 +60,22 @@ const scalar_attributes *scalar_attributes_of(const char *name) {
 
 const char *scalar_variant(const char *op, const char *attribute, const char *value) {
   for (size_t i = 0; i < COUNT(variants); i++) {
-    if (strcmp(variants[i].name, op) == 0 && strcmp(variants[i].attribute, attribute) == 0 &&
+    if (strcmp(variants[i].op, op) == 0 && strcmp(variants[i].attribute, attribute) == 0 &&
         strcmp(variants[i].value, value) == 0)
       return variants[i].variant;
   }
   return NULL;
 }
 
+const scalar_choice *scalar_choice_of(const char *op, uint32_t i) {
+  for (size_t k = 0; k < COUNT(variants); k++)
+    if (strcmp(variants[k].op, op) == 0 && i-- == 0) return &variants[k];
+  return NULL;
+}
+
 bool scalar_has_variants(const char *op, const char *attribute) {
   for (size_t i = 0; i < COUNT(variants); i++) {
-    if (strcmp(variants[i].name, op) == 0 && strcmp(variants[i].attribute, attribute) == 0) return true;
+    if (strcmp(variants[i].op, op) == 0 && strcmp(variants[i].attribute, attribute) == 0) return true;
   }
   return false;
 }
@@ -109,7 +113,7 @@ heddle_status scalar_read(const heddle_pnode *node, scalar_call *out, heddle_err
   const scalar_attributes *a = scalar_attributes_of(node->op);
   *out = (scalar_call){.name = node->op, .alpha = a->of_alpha, .beta = a->of_beta};
   for (size_t i = 0; i < COUNT(variants) && s == HEDDLE_OK; i++) {
-    if (strcmp(variants[i].name, node->op) != 0 || strcmp(variants[i].attribute, before) == 0) continue;
+    if (strcmp(variants[i].op, node->op) != 0 || strcmp(variants[i].attribute, before) == 0) continue;
     before = variants[i].attribute;
     s = read_variant(node, before, out, err);
   }

@@ -55,6 +55,12 @@ bool scalar_known(const char *op);
 /* The variant that an attribute's value makes of an operator; NULL where there is none. */
 const char *scalar_variant(const char *op, const char *attribute, const char *value);
 
+/* Variant i of an operator, with the attribute and its value that pick it; NULL behind the last. */
+typedef struct scalar_choice {
+  char op[20], attribute[20], value[12], variant[20];
+} scalar_choice;
+const scalar_choice *scalar_choice_of(const char *op, uint32_t i);
+
 /* Whether an attribute picks a variant of an operator. */
 bool scalar_has_variants(const char *op, const char *attribute);
 

@@ -255,7 +255,7 @@ static bool read_softmax(reader *r, uint64_t *at, int32_t *on, double *scale, at
     const heddle_pvalue *out = region_node_output(r->region, node, 0);
     if (is(node, "Softmax")) {
       *on = node->outputs[0];
-      return node->opset >= 13 && region_attr_int(node, "axis", -1, &axis, NULL) == HEDDLE_OK &&
+      return node->opset >= HEDDLE__OPSET_FIRST && region_attr_int(node, "axis", -1, &axis, NULL) == HEDDLE_OK &&
              (axis == -1 || axis == out->ndim - 1);
     }
     const uint32_t k = node->inputs[0] == *on ? 0 : 1;

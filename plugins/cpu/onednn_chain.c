@@ -1,6 +1,7 @@
 /* Chains: a head and the elementwise operators behind it that oneDNN computes on the way out. Each node is read through
  * the plan of its reference kernel, so that both refuse the same things. */
 #include "onednn_int8.h"
+#include "plugins/common/scalar.h"
 
 #include <math.h>
 
@@ -41,17 +42,12 @@ static bool number(const heddle_pvalue *value, float absent, float *out) {
   return true;
 }
 
-typedef struct simple {
-  const char *op, *alpha_attr, *beta_attr;
-  double alpha, beta;
+static const struct {
+  const char *op;
   dnnl_alg_kind_t alg;
-} simple;
-
-static const simple simples[] = {
-    {"Relu", NULL, NULL, 0, 0, dnnl_eltwise_relu},  {"LeakyRelu", "alpha", NULL, 0.01, 0, dnnl_eltwise_relu},
-    {"Elu", "alpha", NULL, 1, 0, dnnl_eltwise_elu}, {"Sigmoid", NULL, NULL, 0, 0, dnnl_eltwise_logistic},
-    {"Tanh", NULL, NULL, 0, 0, dnnl_eltwise_tanh},  {"HardSwish", NULL, NULL, 1.0 / 6, 0.5, dnnl_eltwise_hardswish},
-};
+} simples[] = {{"Relu", dnnl_eltwise_relu}, {"LeakyRelu", dnnl_eltwise_relu},
+               {"Elu", dnnl_eltwise_elu},   {"Sigmoid", dnnl_eltwise_logistic},
+               {"Tanh", dnnl_eltwise_tanh}, {"HardSwish", dnnl_eltwise_hardswish}};
 
 static const struct {
   const char *op;
@@ -96,7 +92,6 @@ static bool read_gelu(const heddle_pnode *node, int32_t on, onednn_post *out) {
 }
 
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out) {
-  double a = 0, b = 0;
   *out = (onednn_post){.value = -1};
   if (is_of(node, "heddle")) return read_gelu(node, on, out);
   if (!is_of(node, "")) return false;
@@ -107,15 +102,13 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
            out->alpha <= out->beta; /* and none is NaN */
   }
   for (size_t i = 0; i < sizeof simples / sizeof simples[0]; i++) {
-    const simple *s = &simples[i];
-    if (strcmp(node->op, s->op) != 0) continue;
-    a = s->alpha;
-    b = s->beta;
-    if (s->alpha_attr != NULL && region_attr_float(node, s->alpha_attr, s->alpha, &a, NULL) != HEDDLE_OK) return false;
-    if (s->beta_attr != NULL && region_attr_float(node, s->beta_attr, s->beta, &b, NULL) != HEDDLE_OK) return false;
-    out->alg = s->alg;
-    out->alpha = (float)a;
-    out->beta = (float)b;
+    scalar_call call;
+    if (strcmp(node->op, simples[i].op) != 0) continue;
+    if (scalar_read(node, &call, NULL) != HEDDLE_OK) return false;
+    const bool is_swish = simples[i].alg == dnnl_eltwise_hardswish; /* oneDNN's numbers: of its straight part */
+    out->alg = simples[i].alg;
+    out->alpha = is_swish ? 1.0F / 6 : (float)call.alpha;
+    out->beta = is_swish ? 0.5F : (float)call.beta;
     return node->inputs[0] == on;
   }
   return read_binary(region, node, on, out);

@@ -2,6 +2,7 @@
  * QuantizeLinear. Its 256 results are computed by the plain kernels when the region is prepared, so that they are
  * theirs bit for bit. */
 #include "onednn_int8.h"
+#include "plugins/common/scalar.h"
 
 enum { NUMBERS = 256, TABLE_INPUTS = 4 };
 
@@ -11,14 +12,10 @@ static bool is_constant_number(const heddle_pvalue *v) {
 }
 
 bool int8_is_function(const heddle_pregion *region, const heddle_pnode *node, int32_t *on) {
-  static const char *const names[] = {"Abs", "Add",       "Clip",        "Div",       "Elu", "Erf",
-                                      "Exp", "HardSwish", "HardSigmoid", "LeakyRelu", "Mul", "Neg",
-                                      "Pow", "Relu",      "Sigmoid",     "Sqrt",      "Sub", "Tanh"};
   bool known = false;
   if (node == NULL || node->op == NULL || node->n_outputs != 1 || node->n_inputs < 1 || node->n_inputs > TABLE_INPUTS)
     return false;
-  if (node->domain == NULL || node->domain[0] == '\0')
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) known = known || strcmp(node->op, names[i]) == 0;
+  if (node->domain == NULL || node->domain[0] == '\0') known = (scalar_find(node->op).kinds & SCALAR_REAL) != 0;
   else known = strcmp(node->domain, "heddle") == 0 && strcmp(node->op, "Gelu") == 0;
   *on = -1;
   for (uint32_t k = 0; known && k < node->n_inputs; k++) {

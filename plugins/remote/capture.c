@@ -61,7 +61,7 @@ static heddle_status send_row(heddle_pgraph *graph, heddle_error *err) {
                                    [CMD_FILL] = WIRE_FILL,
                                    [CMD_RUN] = WIRE_RUN};
   heddle_pdevice *dev = graph->dev;
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   if (graph->count > WIRE_MOST_STEPS)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: a capture of %llu commands is too long", dev->index,
                   (unsigned long long)graph->count);
@@ -69,17 +69,17 @@ static heddle_status send_row(heddle_pgraph *graph, heddle_error *err) {
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: the capture copies to the host and back from there",
                   dev->index);
   wire_begin(&b);
-  wire_put_u32(&b, dev->remote);
-  wire_put_u32(&b, (uint32_t)graph->count);
+  byte_put_u32(&b, dev->remote);
+  byte_put_u32(&b, (uint32_t)graph->count);
   for (uint64_t i = 0; i < graph->count; i++) {
     const remote_cmd *cmd = &graph->row[i];
-    wire_put_u32(&b, kinds[cmd->kind]);
-    wire_put_u32(&b, cmd->pattern);
-    wire_put_u64(&b, cmd->to);
-    wire_put_u64(&b, cmd->to_offset);
-    wire_put_u64(&b, cmd->from);
-    wire_put_u64(&b, cmd->from_offset);
-    wire_put_u64(&b, cmd->bytes);
+    byte_put_u32(&b, kinds[cmd->kind]);
+    byte_put_u32(&b, cmd->pattern);
+    byte_put_u64(&b, cmd->to);
+    byte_put_u64(&b, cmd->to_offset);
+    byte_put_u64(&b, cmd->from);
+    byte_put_u64(&b, cmd->from_offset);
+    byte_put_u64(&b, cmd->bytes);
   }
   return remote_ask_number(dev->link, WIRE_GRAPH, &b, &graph->handle, err);
 }

@@ -160,9 +160,9 @@ static void device_close(heddle_pdevice *dev) {
   }
   pthread_mutex_unlock(&link->lock);
   if (!atomic_load(&link->lost)) {
-    wire_buffer b = {0};
+    byte_buffer b = {0};
     wire_begin(&b);
-    wire_put_u32(&b, dev->remote);
+    byte_put_u32(&b, dev->remote);
     (void)remote_post(link, WIRE_CLOSE, 0, &b, NULL);
   }
   remote_link_drop(link);
@@ -184,9 +184,9 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   if (dev == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for a device", index);
   s = remote_link_get(self, (uint32_t)(server - self->servers), &dev->link, err);
   if (s == HEDDLE_OK) {
-    wire_buffer b = {0};
+    byte_buffer b = {0};
     wire_begin(&b);
-    wire_put_u32(&b, remote);
+    byte_put_u32(&b, remote);
     s = remote_ask_number(dev->link, WIRE_OPEN, &b, &nothing, err);
     if (s != HEDDLE_OK) remote_link_drop(dev->link);
   }
@@ -229,18 +229,18 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
 
 static heddle_status device_memory_now(heddle_pdevice *dev, uint64_t *free_bytes, uint64_t *total_bytes,
                                        heddle_error *err) {
-  wire_buffer b = {0}, reply;
+  byte_buffer b = {0}, reply;
   heddle_status s = remote_check(dev, err);
   if (s != HEDDLE_OK) return s;
   wire_begin(&b);
-  wire_put_u32(&b, dev->remote);
+  byte_put_u32(&b, dev->remote);
   s = remote_ask(dev->link, WIRE_MEMORY_NOW, &b, &reply, err);
   if (s != HEDDLE_OK) return s;
-  wire_reader r = {reply.data, reply.used, false};
-  *free_bytes = wire_take_u64(&r);
-  *total_bytes = wire_take_u64(&r);
+  byte_reader r = {reply.data, reply.used, false};
+  *free_bytes = byte_take_u64(&r);
+  *total_bytes = byte_take_u64(&r);
   if (!wire_is_done(&r)) s = p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer is malformed", dev->index);
-  wire_finish(&reply);
+  byte_finish(&reply);
   return s;
 }
 

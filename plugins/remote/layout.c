@@ -12,7 +12,7 @@ static heddle_layout token(void *user, heddle_layout layout) {
 }
 
 static heddle_status begin(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, remote_link **link,
-                           wire_buffer *b, heddle_error *err) {
+                           byte_buffer *b, heddle_error *err) {
   remote_server *server;
   uint32_t remote;
   heddle_status s = remote_find(self, index, &server, &remote, err);
@@ -23,7 +23,7 @@ static heddle_status begin(heddle_pinstance *self, uint32_t index, const heddle_
   s = remote_link_get(self, (uint32_t)(server - self->servers), link, err);
   if (s != HEDDLE_OK) return s;
   wire_begin(b);
-  wire_put_u32(b, remote);
+  byte_put_u32(b, remote);
   wire_put_value(b, tensor, token, about);
   return HEDDLE_OK;
 }
@@ -31,17 +31,17 @@ static heddle_status begin(heddle_pinstance *self, uint32_t index, const heddle_
 static heddle_status layout_bytes(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, uint64_t *bytes,
                                   uint64_t *align, heddle_error *err) {
   remote_link *link;
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, tensor, &link, &b, err);
   if (s != HEDDLE_OK) return s;
   s = remote_ask(link, WIRE_LAYOUT_BYTES, &b, &reply, err);
-  wire_reader r = {reply.data, reply.used, false};
+  byte_reader r = {reply.data, reply.used, false};
   if (s == HEDDLE_OK) {
-    *bytes = wire_take_u64(&r);
-    *align = wire_take_u64(&r);
+    *bytes = byte_take_u64(&r);
+    *align = byte_take_u64(&r);
     if (!wire_is_done(&r)) s = p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer is malformed", index);
   }
-  wire_finish(&reply);
+  byte_finish(&reply);
   remote_link_drop(link);
   return s;
 }
@@ -49,16 +49,16 @@ static heddle_status layout_bytes(heddle_pinstance *self, uint32_t index, const 
 static heddle_status layout_pack(heddle_pinstance *self, uint32_t index, const heddle_pvalue *tensor, void *dst,
                                  uint64_t dst_bytes, heddle_error *err) {
   remote_link *link;
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, tensor, &link, &b, err);
   if (s != HEDDLE_OK) return s;
-  wire_put_u64(&b, dst_bytes);
-  wire_put(&b, tensor->data, tensor->data_bytes);
+  byte_put_u64(&b, dst_bytes);
+  byte_put(&b, tensor->data, tensor->data_bytes);
   s = remote_ask(link, WIRE_LAYOUT_PACK, &b, &reply, err);
   if (s == HEDDLE_OK && reply.used != dst_bytes)
     s = p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer is malformed", index);
   if (s == HEDDLE_OK && dst_bytes > 0) memcpy(dst, reply.data, dst_bytes);
-  wire_finish(&reply);
+  byte_finish(&reply);
   remote_link_drop(link);
   return s;
 }
@@ -69,11 +69,11 @@ static heddle_status layout_describe(heddle_pinstance *self, uint32_t index, hed
   const heddle_pvalue tensor = {
       .struct_size = sizeof tensor, .dtype = {HEDDLE_DTYPE_UINT, 8, 1}, .shape = no_shape, .layout = layout};
   remote_link *link;
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, &tensor, &link, &b, err);
   if (s != HEDDLE_OK) return s;
   s = remote_ask(link, WIRE_LAYOUT_NAME, &b, &reply, err);
-  wire_reader r = {reply.data, reply.used, false};
+  byte_reader r = {reply.data, reply.used, false};
   if (s == HEDDLE_OK) {
     char text[256];
     wire_take_text(&r, text, sizeof text);
@@ -81,7 +81,7 @@ static heddle_status layout_describe(heddle_pinstance *self, uint32_t index, hed
     p_one_line(text);
     if (s == HEDDLE_OK && bytes > 0) (void)snprintf(buf, bytes, "%s", text);
   }
-  wire_finish(&reply);
+  byte_finish(&reply);
   remote_link_drop(link);
   return s;
 }

@@ -69,22 +69,22 @@ static heddle_status no_memory(const remote_link *link, heddle_error *err) {
 }
 
 /* Takes the body, which begins with the place of its head. With the lock. */
-static bool enqueue(remote_link *link, uint32_t kind, uint32_t id, wire_buffer *body) {
+static bool enqueue(remote_link *link, uint32_t kind, uint32_t id, byte_buffer *body) {
   remote_frame *frame = body->failed ? NULL : calloc(1, sizeof *frame);
   if (frame == NULL) {
-    wire_finish(body);
+    byte_finish(body);
     return false;
   }
   wire_end(body, kind, id, 0);
   frame->bytes = *body;
-  *body = (wire_buffer){0};
+  *body = (byte_buffer){0};
   *link->last = frame;
   link->last = &frame->next;
   pthread_cond_signal(&link->work);
   return true;
 }
 
-heddle_status remote_post(remote_link *link, uint32_t kind, uint32_t id, wire_buffer *body, heddle_error *err) {
+heddle_status remote_post(remote_link *link, uint32_t kind, uint32_t id, byte_buffer *body, heddle_error *err) {
   pthread_mutex_lock(&link->lock);
   const bool good = enqueue(link, kind, id, body);
   pthread_mutex_unlock(&link->lock);
@@ -92,14 +92,14 @@ heddle_status remote_post(remote_link *link, uint32_t kind, uint32_t id, wire_bu
 }
 
 void remote_forget(remote_link *link, uint64_t handle) {
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   if (handle == 0 || atomic_load(&link->lost)) return;
   wire_begin(&b);
-  wire_put_u64(&b, handle);
+  byte_put_u64(&b, handle);
   (void)remote_post(link, WIRE_FREE, 0, &b, NULL);
 }
 
-heddle_status remote_ask_begin(remote_link *link, uint32_t kind, wire_buffer *body, remote_call *call,
+heddle_status remote_ask_begin(remote_link *link, uint32_t kind, byte_buffer *body, remote_call *call,
                                heddle_error *err) {
   *call = (remote_call){0};
   pthread_mutex_lock(&link->lock);
@@ -111,14 +111,14 @@ heddle_status remote_ask_begin(remote_link *link, uint32_t kind, wire_buffer *bo
     link->calls = call;
   }
   pthread_mutex_unlock(&link->lock);
-  if (s != HEDDLE_OK) wire_finish(body);
+  if (s != HEDDLE_OK) byte_finish(body);
   return s;
 }
 
-heddle_status remote_ask_end(remote_link *link, remote_call *call, wire_buffer *reply, heddle_error *err) {
+heddle_status remote_ask_end(remote_link *link, remote_call *call, byte_buffer *reply, heddle_error *err) {
   const struct timespec until = remote_deadline((uint64_t)link->self->request_ms * 1000000);
   int code = 0;
-  *reply = (wire_buffer){0};
+  *reply = (byte_buffer){0};
   pthread_mutex_lock(&link->lock);
   while (!call->is_done && code != ETIMEDOUT) code = pthread_cond_timedwait(&link->done, &link->lock, &until);
   if (!call->is_done) {
@@ -134,37 +134,37 @@ heddle_status remote_ask_end(remote_link *link, remote_call *call, wire_buffer *
     *reply = call->reply;
     return HEDDLE_OK;
   }
-  wire_finish(&call->reply);
+  byte_finish(&call->reply);
   if (err != NULL) *err = call->err;
   return call->status;
 }
 
-heddle_status remote_ask(remote_link *link, uint32_t kind, wire_buffer *body, wire_buffer *reply, heddle_error *err) {
+heddle_status remote_ask(remote_link *link, uint32_t kind, byte_buffer *body, byte_buffer *reply, heddle_error *err) {
   remote_call call;
-  *reply = (wire_buffer){0};
+  *reply = (byte_buffer){0};
   const heddle_status s = remote_ask_begin(link, kind, body, &call, err);
   return s == HEDDLE_OK ? remote_ask_end(link, &call, reply, err) : s;
 }
 
-heddle_status remote_ask_number(remote_link *link, uint32_t kind, wire_buffer *body, uint64_t *out, heddle_error *err) {
-  wire_buffer reply;
+heddle_status remote_ask_number(remote_link *link, uint32_t kind, byte_buffer *body, uint64_t *out, heddle_error *err) {
+  byte_buffer reply;
   heddle_status s = remote_ask(link, kind, body, &reply, err);
   if (s != HEDDLE_OK) return s;
-  wire_reader r = {reply.data, reply.used, false};
-  *out = wire_take_u64(&r);
+  byte_reader r = {reply.data, reply.used, false};
+  *out = byte_take_u64(&r);
   if (!wire_is_done(&r)) s = p_fail(err, HEDDLE_EFAILED, 0, "%s: an answer of the server is malformed", link->address);
-  wire_finish(&reply);
+  byte_finish(&reply);
   return s;
 }
 
 /* ---------------------------------------------------------------- the first messages */
 
-static void take_about(wire_reader *r, remote_about *a, const char *address) {
+static void take_about(byte_reader *r, remote_about *a, const char *address) {
   heddle_pdevice_desc *d = &a->desc;
   char product[sizeof d->name];
   wire_take_text(r, a->name, sizeof a->name);
-  a->tokens = wire_take_u64(r);
-  const uint32_t has = wire_take_u32(r);
+  a->tokens = byte_take_u64(r);
+  const uint32_t has = byte_take_u32(r);
   a->has_op = (has & 1) != 0;
   a->has_layout = (has & 2) != 0;
   a->has_partition = (has & 4) != 0;
@@ -174,20 +174,20 @@ static void take_about(wire_reader *r, remote_about *a, const char *address) {
   (void)snprintf(d->name, sizeof d->name, "%.56s/%.20s: %.46s", address, a->name, product);
   p_one_line(d->name);
   p_one_line(d->driver);
-  const uint8_t *uuid = wire_take(r, sizeof d->uuid);
+  const uint8_t *uuid = byte_take(r, sizeof d->uuid);
   if (uuid != NULL) memcpy(d->uuid, uuid, sizeof d->uuid);
-  d->memory_bytes = wire_take_u64(r);
-  d->max_buffer_bytes = wire_take_u64(r);
-  d->alignment = wire_take_u64(r);
-  d->compute_units = wire_take_u32(r);
-  d->max_streams = wire_take_u32(r);
+  d->memory_bytes = byte_take_u64(r);
+  d->max_buffer_bytes = byte_take_u64(r);
+  d->alignment = byte_take_u64(r);
+  d->compute_units = byte_take_u32(r);
+  d->max_streams = byte_take_u32(r);
   if (d->alignment == 0 || d->alignment > 4096 || (d->alignment & (d->alignment - 1)) != 0 || d->max_streams == 0)
     r->bad = true;
 }
 
-static heddle_status take_hello(remote_link *link, wire_reader *r, heddle_error *err) {
-  const uint64_t magic = wire_take_u64(r);
-  const uint32_t major = wire_take_u32(r), minor = wire_take_u32(r);
+static heddle_status take_hello(remote_link *link, byte_reader *r, heddle_error *err) {
+  const uint64_t magic = byte_take_u64(r);
+  const uint32_t major = byte_take_u32(r), minor = byte_take_u32(r);
   if (r->bad || magic != WIRE_MAGIC)
     return p_fail(err, HEDDLE_ENODEV, 0, "%s: it is no device server of Heddle", link->address);
   if (major != WIRE_MAJOR)
@@ -197,8 +197,8 @@ static heddle_status take_hello(remote_link *link, wire_reader *r, heddle_error 
   const heddle_status s = wire_take_error(r, &theirs);
   if (s != HEDDLE_OK)
     return p_fail(err, r->bad ? HEDDLE_EFAILED : s, 0, "%s: the server refuses: %.500s", link->address, theirs.text);
-  link->most_blob_bytes = wire_take_u64(r);
-  link->alive_ms = wire_take_u32(r);
+  link->most_blob_bytes = byte_take_u64(r);
+  link->alive_ms = byte_take_u32(r);
   if (link->alive_ms < 50) link->alive_ms = 50;
   link->n_about = wire_take_count(r, WIRE_MOST_DEVICES, 80);
   link->about = remote_new(link->host, (link->n_about + 1) * sizeof *link->about);
@@ -210,20 +210,20 @@ static heddle_status take_hello(remote_link *link, wire_reader *r, heddle_error 
 
 static heddle_status greet(remote_link *link, heddle_error *err) {
   uint8_t head[WIRE_HEAD];
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   wire_begin(&b);
-  wire_put_u64(&b, WIRE_MAGIC);
-  wire_put_u32(&b, WIRE_MAJOR);
-  wire_put_u32(&b, WIRE_MINOR);
+  byte_put_u64(&b, WIRE_MAGIC);
+  byte_put_u32(&b, WIRE_MAJOR);
+  byte_put_u32(&b, WIRE_MINOR);
   wire_end(&b, WIRE_HELLO, 0, 0);
   bool good = !b.failed && transport_send(&link->t, b.data, b.used) && transport_receive(&link->t, head, sizeof head);
-  wire_finish(&b);
+  byte_finish(&b);
   const wire_head h = good ? wire_head_take(head) : (wire_head){0};
   if (good && (h.kind != WIRE_HELLO || h.bytes > WIRE_MOST_HELLO))
     return p_fail(err, HEDDLE_ENODEV, 0, "%s: it is no device server of Heddle", link->address);
   uint8_t *body = good ? malloc((size_t)h.bytes + 1) : NULL;
   good = body != NULL && transport_receive(&link->t, body, (size_t)h.bytes);
-  wire_reader r = {body, (size_t)h.bytes, false};
+  byte_reader r = {body, (size_t)h.bytes, false};
   heddle_status s;
   if (good) s = take_hello(link, &r, err);
   else
@@ -275,7 +275,7 @@ static void destroy(remote_link *link) {
   while (link->first != NULL) {
     remote_frame *frame = link->first;
     link->first = frame->next;
-    wire_finish(&frame->bytes);
+    byte_finish(&frame->bytes);
     free(frame);
   }
   while (link->streams != NULL) {
@@ -288,7 +288,7 @@ static void destroy(remote_link *link) {
   pthread_mutex_destroy(&link->regions);
   pthread_mutex_destroy(&link->lock);
   host->free(host->ctx, link->about);
-  wire_finish(&link->buffer);
+  byte_finish(&link->buffer);
   free(link->blobs);
   host->free(host->ctx, link);
 }

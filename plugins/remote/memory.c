@@ -26,11 +26,11 @@ static heddle_status get(heddle_pdevice *dev, heddle_pbuffer *buffer, uint64_t a
   if (most != 0 && buffer->bytes > most)
     return p_fail(err, HEDDLE_ELIMIT, 0, "remote:%u: a buffer of %llu bytes is over the limit of %llu", dev->index,
                   (unsigned long long)buffer->bytes, (unsigned long long)most);
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   wire_begin(&b);
-  wire_put_u32(&b, dev->remote);
-  wire_put_u64(&b, buffer->bytes);
-  wire_put_u64(&b, align);
+  byte_put_u32(&b, dev->remote);
+  byte_put_u64(&b, buffer->bytes);
+  byte_put_u64(&b, align);
   return remote_ask_number(dev->link, WIRE_ALLOC, &b, &buffer->handle, err);
 }
 

@@ -19,7 +19,7 @@ static bool has_blob(const remote_link *link, const wire_blob_id *id) {
 /* Sends a constant that the server does not have. With link->regions. */
 static bool put_blob(void *user, const wire_blob_id *id, const void *data) {
   remote_link *link = ((region_user *)user)->link;
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   if (has_blob(link, id)) return true;
   if (id->bytes > link->most_blob_bytes || link->blob_bytes > link->most_blob_bytes - id->bytes) return false;
   if (link->n_blobs == link->blob_room) {
@@ -30,10 +30,10 @@ static bool put_blob(void *user, const wire_blob_id *id, const void *data) {
     link->blob_room = room;
   }
   wire_begin(&b);
-  wire_put_u64(&b, id->bytes);
-  wire_put_u64(&b, id->hash[0]);
-  wire_put_u64(&b, id->hash[1]);
-  wire_put(&b, data, id->bytes);
+  byte_put_u64(&b, id->bytes);
+  byte_put_u64(&b, id->hash[0]);
+  byte_put_u64(&b, id->hash[1]);
+  byte_put(&b, data, id->bytes);
   if (remote_post(link, WIRE_BLOB, 0, &b, NULL) != HEDDLE_OK) return false;
   link->blobs[link->n_blobs++] = *id;
   link->blob_bytes += id->bytes;
@@ -53,15 +53,15 @@ static heddle_layout token(void *user, heddle_layout layout) {
 }
 
 /* A request with a region, after the words that first has. */
-static heddle_status ask_region(remote_link *link, const remote_about *about, uint32_t kind, wire_buffer *b,
-                                const heddle_pregion *region, wire_buffer *reply, heddle_error *err) {
+static heddle_status ask_region(remote_link *link, const remote_about *about, uint32_t kind, byte_buffer *b,
+                                const heddle_pregion *region, byte_buffer *reply, heddle_error *err) {
   region_user user = {link, about};
   pthread_mutex_lock(&link->regions);
   make_room(link);
   wire_put_region(b, region, put_blob, token, &user);
   if (b->failed) {
     pthread_mutex_unlock(&link->regions);
-    wire_finish(b);
+    byte_finish(b);
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
                   "%s: the constants of the region are over the limit of %llu bytes of the server, or memory is out",
                   link->address, (unsigned long long)link->most_blob_bytes);
@@ -75,7 +75,7 @@ static heddle_status ask_region(remote_link *link, const remote_about *about, ui
 /* ---------------------------------------------------------------- questions, before a device is open */
 
 static heddle_status begin(heddle_pinstance *self, uint32_t index, remote_link **link, const remote_about **about,
-                           wire_buffer *b, heddle_error *err) {
+                           byte_buffer *b, heddle_error *err) {
   remote_server *server;
   uint32_t remote;
   heddle_status s = remote_find(self, index, &server, &remote, err);
@@ -86,7 +86,7 @@ static heddle_status begin(heddle_pinstance *self, uint32_t index, remote_link *
   s = remote_link_get(self, (uint32_t)(server - self->servers), link, err);
   if (s != HEDDLE_OK) return s;
   wire_begin(b);
-  wire_put_u32(b, remote);
+  byte_put_u32(b, remote);
   return HEDDLE_OK;
 }
 
@@ -94,7 +94,7 @@ static heddle_status malformed(uint32_t index, heddle_error *err) {
   return p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer of the server is malformed", index);
 }
 
-static heddle_status give_offers(const remote_about *about, const heddle_pregion *region, wire_reader *r,
+static heddle_status give_offers(const remote_about *about, const heddle_pregion *region, byte_reader *r,
                                  uint32_t index, heddle_offer_fn offer, void *sink, heddle_error *err) {
   region_user user = {NULL, about};
   const uint32_t n = wire_take_count(r, WIRE_MOST_OFFERS, 48);
@@ -114,18 +114,18 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   const remote_about *about;
   remote_link *link;
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, &link, &about, &b, err);
   if (s != HEDDLE_OK) return s;
   s = ask_region(link, about, WIRE_QUERY, &b, region, &reply, err);
-  wire_reader r = {reply.data, reply.used, false};
+  byte_reader r = {reply.data, reply.used, false};
   if (s == HEDDLE_OK) s = give_offers(about, region, &r, index, offer, sink, err);
-  wire_finish(&reply);
+  byte_finish(&reply);
   remote_link_drop(link);
   return s;
 }
 
-static heddle_status give_proposals(const heddle_pregion *region, wire_reader *r, uint32_t index,
+static heddle_status give_proposals(const heddle_pregion *region, byte_reader *r, uint32_t index,
                                     heddle_propose_fn propose, void *sink, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   uint32_t *nodes = malloc((region->nodes.count + 1) * sizeof *nodes);
@@ -133,7 +133,7 @@ static heddle_status give_proposals(const heddle_pregion *region, wire_reader *r
   while (s == HEDDLE_OK && !r->bad && r->left > 0) {
     const uint32_t n = wire_take_count(r, (uint32_t)region->nodes.count, 4);
     for (uint32_t i = 0; i < n; i++) {
-      nodes[i] = wire_take_u32(r);
+      nodes[i] = byte_take_u32(r);
       if (nodes[i] >= region->nodes.count) r->bad = true;
     }
     if (!r->bad && n > 0) s = propose(sink, nodes, n, err);
@@ -146,18 +146,18 @@ static heddle_status op_partition(heddle_pinstance *self, uint32_t index, const 
                                   heddle_propose_fn propose, void *sink, heddle_error *err) {
   const remote_about *about;
   remote_link *link;
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, &link, &about, &b, err);
   if (s != HEDDLE_OK) return s;
   if (!about->has_partition) {
     s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: %s proposes no regions", index, about->name);
-    wire_finish(&b);
+    byte_finish(&b);
   } else {
     s = ask_region(link, about, WIRE_PARTITION, &b, region, &reply, err);
   }
-  wire_reader r = {reply.data, reply.used, false};
+  byte_reader r = {reply.data, reply.used, false};
   if (s == HEDDLE_OK) s = give_proposals(region, &r, index, propose, sink, err);
-  wire_finish(&reply);
+  byte_finish(&reply);
   remote_link_drop(link);
   return s;
 }
@@ -166,25 +166,25 @@ static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list
                              heddle_error *err) {
   const remote_about *about;
   remote_link *link;
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, &link, &about, &b, err);
   if (s != HEDDLE_OK) return s;
   if (!about->has_list) {
     s = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: %s lists no operators", index, about->name);
-    wire_finish(&b);
+    byte_finish(&b);
   } else {
     s = remote_ask(link, WIRE_LIST, &b, &reply, err);
   }
-  wire_reader r = {reply.data, reply.used, false};
+  byte_reader r = {reply.data, reply.used, false};
   while (s == HEDDLE_OK && r.left > 0) {
     char domain[128], op[128], dtypes[512];
     wire_take_text(&r, domain, sizeof domain);
     wire_take_text(&r, op, sizeof op);
-    const uint32_t first = wire_take_u32(&r), last = wire_take_u32(&r);
+    const uint32_t first = byte_take_u32(&r), last = byte_take_u32(&r);
     wire_take_text(&r, dtypes, sizeof dtypes);
     s = r.bad ? malformed(index, err) : list(sink, domain, op, first, last, dtypes, err);
   }
-  wire_finish(&reply);
+  byte_finish(&reply);
   remote_link_drop(link);
   return s;
 }
@@ -205,19 +205,19 @@ static void op_free(heddle_pop *op) {
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,
                                 heddle_error *err) {
-  wire_buffer b = {0}, reply = {0};
+  byte_buffer b = {0}, reply = {0};
   heddle_status s = remote_check(dev, err);
   if (s != HEDDLE_OK) return s;
   heddle_pop *op = remote_new(dev->host, sizeof *op);
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for an operator", dev->index);
   wire_begin(&b);
-  wire_put_u32(&b, dev->remote);
-  wire_put_u32(&b, offer);
+  byte_put_u32(&b, dev->remote);
+  byte_put_u32(&b, offer);
   s = ask_region(dev->link, dev->about, WIRE_PREPARE, &b, region, &reply, err);
-  wire_reader r = {reply.data, reply.used, false};
-  op->handle = s == HEDDLE_OK ? wire_take_u64(&r) : 0;
+  byte_reader r = {reply.data, reply.used, false};
+  op->handle = s == HEDDLE_OK ? byte_take_u64(&r) : 0;
   if (s == HEDDLE_OK && !wire_is_done(&r)) s = malformed(dev->index, err);
-  wire_finish(&reply);
+  byte_finish(&reply);
   if (s != HEDDLE_OK) {
     dev->host->free(dev->host->ctx, op);
     return s;
@@ -243,22 +243,22 @@ static void launch_free(heddle_plaunch *launch) {
   remote_give(dev, &launch->kept);
 }
 
-static heddle_status put_slice(heddle_pdevice *dev, wire_buffer *b, const heddle_pslice *slice, heddle_error *err) {
+static heddle_status put_slice(heddle_pdevice *dev, byte_buffer *b, const heddle_pslice *slice, heddle_error *err) {
   if (slice->buffer != NULL) {
     heddle_status s =
         remote_range(dev, slice->buffer, HEDDLE_MEMORY_DEVICE, slice->offset, slice->bytes, "an operand", err);
     if (s != HEDDLE_OK) return s;
   }
-  wire_put_u64(b, slice->buffer != NULL ? slice->buffer->handle : 0);
-  wire_put_u64(b, slice->buffer != NULL ? slice->offset : 0);
-  wire_put_u64(b, slice->buffer != NULL ? slice->bytes : 0);
+  byte_put_u64(b, slice->buffer != NULL ? slice->buffer->handle : 0);
+  byte_put_u64(b, slice->buffer != NULL ? slice->offset : 0);
+  byte_put_u64(b, slice->buffer != NULL ? slice->bytes : 0);
   return HEDDLE_OK;
 }
 
 static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                              heddle_error *err) {
   heddle_pdevice *dev = op->dev;
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   heddle_status s = remote_check(dev, err);
   if (s != HEDDLE_OK) return s;
   if (stream->dev != dev)
@@ -266,16 +266,16 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   heddle_plaunch *launch = remote_new(dev->host, sizeof *launch);
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for a launch", dev->index);
   wire_begin(&b);
-  wire_put_u64(&b, op->handle);
-  wire_put_u32(&b, stream->id);
-  wire_put_u32(&b, operands->n_inputs);
-  wire_put_u32(&b, operands->n_outputs);
+  byte_put_u64(&b, op->handle);
+  byte_put_u32(&b, stream->id);
+  byte_put_u32(&b, operands->n_inputs);
+  byte_put_u32(&b, operands->n_outputs);
   s = put_slice(dev, &b, &operands->workspace, err);
   for (uint32_t i = 0; i < operands->n_inputs && s == HEDDLE_OK; i++) s = put_slice(dev, &b, &operands->inputs[i], err);
   for (uint32_t i = 0; i < operands->n_outputs && s == HEDDLE_OK; i++)
     s = put_slice(dev, &b, &operands->outputs[i], err);
   if (s == HEDDLE_OK) s = remote_ask_number(dev->link, WIRE_BIND, &b, &launch->handle, err);
-  else wire_finish(&b);
+  else byte_finish(&b);
   if (s == HEDDLE_OK) {
     s = remote_stream_take(stream, err);
     if (s != HEDDLE_OK) remote_forget(dev->link, launch->handle);

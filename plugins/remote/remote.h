@@ -47,7 +47,7 @@ struct heddle_pinstance {
 /* A frame that waits to be sent, other than a stream's work. */
 typedef struct remote_frame {
   struct remote_frame *next;
-  wire_buffer bytes;
+  byte_buffer bytes;
 } remote_frame;
 
 /* A request that waits for its result, on its caller's stack. */
@@ -56,7 +56,7 @@ typedef struct remote_call {
   uint32_t id;
   bool is_done;
   heddle_error err;
-  wire_buffer reply; /* what follows the error in the result */
+  byte_buffer reply; /* what follows the error in the result */
   heddle_status status;
 } remote_call;
 
@@ -166,7 +166,7 @@ struct remote_link {
   bool has_sender, has_receiver, stop;
   bool sending; /* a thread, the sender or a caller, sends: with buffer */
   bool stalled; /* a write waits for a read of the same bytes */
-  wire_buffer buffer;
+  byte_buffer buffer;
   atomic_bool lost;
   heddle_error fault;
   uint32_t refs;
@@ -197,16 +197,16 @@ void remote_link_drop(remote_link *link); /* the last one ends it; takes NULL */
 void remote_link_lose(remote_link *link, int32_t code, const char *format, ...) P_PRINTF(3, 4);
 heddle_status remote_link_check(remote_link *link, heddle_error *err);
 /* Sends a frame without an answer. The buffer becomes the link's. */
-heddle_status remote_post(remote_link *link, uint32_t kind, uint32_t id, wire_buffer *body, heddle_error *err);
+heddle_status remote_post(remote_link *link, uint32_t kind, uint32_t id, byte_buffer *body, heddle_error *err);
 /* A request; its arguments are in body after wire_begin, and become the link's. Blocks until the result is there: reply has
  * what follows the error, which the caller finishes. */
-heddle_status remote_ask(remote_link *link, uint32_t kind, wire_buffer *body, wire_buffer *reply, heddle_error *err);
+heddle_status remote_ask(remote_link *link, uint32_t kind, byte_buffer *body, byte_buffer *reply, heddle_error *err);
 /* The same for a result of one number. */
-heddle_status remote_ask_number(remote_link *link, uint32_t kind, wire_buffer *body, uint64_t *out, heddle_error *err);
+heddle_status remote_ask_number(remote_link *link, uint32_t kind, byte_buffer *body, uint64_t *out, heddle_error *err);
 /* The two halves of it: begin enqueues the message, end waits for the result. */
-heddle_status remote_ask_begin(remote_link *link, uint32_t kind, wire_buffer *body, remote_call *call,
+heddle_status remote_ask_begin(remote_link *link, uint32_t kind, byte_buffer *body, remote_call *call,
                                heddle_error *err);
-heddle_status remote_ask_end(remote_link *link, remote_call *call, wire_buffer *reply, heddle_error *err);
+heddle_status remote_ask_end(remote_link *link, remote_call *call, byte_buffer *reply, heddle_error *err);
 /* Frees what the server holds. */
 void remote_forget(remote_link *link, uint64_t handle);
 struct timespec remote_deadline(uint64_t timeout_ns);

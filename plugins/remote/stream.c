@@ -142,9 +142,9 @@ void remote_submit(heddle_pstream *stream) {
 
 /* Work that follows a failure counts again at the server, too: frames are sent before a stream's work. */
 static void resume(heddle_pstream *stream) {
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   wire_begin(&b);
-  wire_put_u64(&b, 0);
+  byte_put_u64(&b, 0);
   if (remote_post(stream->dev->link, WIRE_RESUME, stream->id, &b, NULL) != HEDDLE_OK)
     remote_link_lose(stream->dev->link, 0, "no memory for a message");
 }
@@ -216,11 +216,11 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
     dev->host->free(dev->host->ctx, stream);
     return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for a stream", dev->index);
   }
-  wire_buffer b = {0};
+  byte_buffer b = {0};
   wire_begin(&b);
-  wire_put_u32(&b, dev->remote);
-  wire_put_u32(&b, kind);
-  wire_put_u32(&b, (uint32_t)priority);
+  byte_put_u32(&b, dev->remote);
+  byte_put_u32(&b, kind);
+  byte_put_u32(&b, (uint32_t)priority);
   s = remote_ask_number(dev->link, WIRE_STREAM, &b, &id, err);
   if (s != HEDDLE_OK) {
     dev->host->free(dev->host->ctx, stream->ring);

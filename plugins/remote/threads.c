@@ -86,41 +86,41 @@ static void to_end(remote_link *link, heddle_pstream *stream) {
 }
 
 /* The message of a command: position, then what the kind has. position 0: no report. */
-static void encode(wire_buffer *b, const remote_cmd *cmd, uint64_t position, uint32_t id) {
+static void encode(byte_buffer *b, const remote_cmd *cmd, uint64_t position, uint32_t id) {
   static const uint32_t kinds[] = {
       [CMD_NOTHING] = WIRE_MARK,  [CMD_WRITE] = WIRE_WRITE, [CMD_READ] = WIRE_READ,     [CMD_COPY] = WIRE_COPY,
       [CMD_FILL] = WIRE_FILL,     [CMD_RUN] = WIRE_RUN,     [CMD_RECORD] = WIRE_RECORD, [CMD_WAIT] = WIRE_WAIT,
       [CMD_REPLAY] = WIRE_REPLAY, [CMD_SIGNAL] = WIRE_MARK};
   uint64_t more = 0;
   wire_begin(b);
-  wire_put_u64(b, position);
+  byte_put_u64(b, position);
   switch (cmd->kind) {
   case CMD_WRITE:
   case CMD_READ:
-    wire_put_u64(b, cmd->to);
-    wire_put_u64(b, cmd->to_offset);
-    wire_put_u64(b, cmd->bytes);
+    byte_put_u64(b, cmd->to);
+    byte_put_u64(b, cmd->to_offset);
+    byte_put_u64(b, cmd->bytes);
     more = cmd->kind == CMD_WRITE ? cmd->bytes : 0;
     break;
   case CMD_COPY:
-    wire_put_u64(b, cmd->to);
-    wire_put_u64(b, cmd->to_offset);
-    wire_put_u64(b, cmd->from);
-    wire_put_u64(b, cmd->from_offset);
-    wire_put_u64(b, cmd->bytes);
+    byte_put_u64(b, cmd->to);
+    byte_put_u64(b, cmd->to_offset);
+    byte_put_u64(b, cmd->from);
+    byte_put_u64(b, cmd->from_offset);
+    byte_put_u64(b, cmd->bytes);
     break;
   case CMD_FILL:
-    wire_put_u64(b, cmd->to);
-    wire_put_u64(b, cmd->to_offset);
-    wire_put_u64(b, cmd->bytes);
-    wire_put_u32(b, cmd->pattern);
-    wire_put_u32(b, cmd->value != 0); /* it fails */
+    byte_put_u64(b, cmd->to);
+    byte_put_u64(b, cmd->to_offset);
+    byte_put_u64(b, cmd->bytes);
+    byte_put_u32(b, cmd->pattern);
+    byte_put_u32(b, cmd->value != 0); /* it fails */
     break;
   case CMD_RUN:
   case CMD_RECORD:
-  case CMD_WAIT: wire_put_u64(b, cmd->to); break;
+  case CMD_WAIT: byte_put_u64(b, cmd->to); break;
   case CMD_REPLAY:
-    wire_put_u64(b, cmd->graph->handle);
+    byte_put_u64(b, cmd->graph->handle);
     more = cmd->graph->in_bytes;
     break;
   default: break;
@@ -129,7 +129,7 @@ static void encode(wire_buffer *b, const remote_cmd *cmd, uint64_t position, uin
 }
 
 /* Bytes that follow the message: of a write, or of all writes of a capture. Short ones go into the same packet. */
-static bool send_work(remote_link *link, wire_buffer *b, const remote_cmd *cmd) {
+static bool send_work(remote_link *link, byte_buffer *b, const remote_cmd *cmd) {
   const remote_cmd *row = cmd;
   uint64_t count = 1, total = cmd->bytes;
   if (cmd->kind == CMD_REPLAY) {
@@ -141,7 +141,7 @@ static bool send_work(remote_link *link, wire_buffer *b, const remote_cmd *cmd) 
   }
   const bool is_short = total <= MOST_ONE_PIECE;
   for (uint64_t i = 0; i < count && is_short; i++)
-    if (row[i].kind == CMD_WRITE) wire_put(b, row[i].host, row[i].bytes);
+    if (row[i].kind == CMD_WRITE) byte_put(b, row[i].host, row[i].bytes);
   if (b->failed || !transport_send(&link->t, b->data, b->used)) return false;
   for (uint64_t i = 0; i < count && !is_short; i++)
     if (row[i].kind == CMD_WRITE && !transport_send(&link->t, row[i].host, row[i].bytes)) return false;
@@ -149,7 +149,7 @@ static bool send_work(remote_link *link, wire_buffer *b, const remote_cmd *cmd) 
 }
 
 /* Sends one command. Called and left with the lock. false: the connection has ended. */
-static bool send_next(remote_link *link, heddle_pstream *stream, wire_buffer *b) {
+static bool send_next(remote_link *link, heddle_pstream *stream, byte_buffer *b) {
   heddle_pdevice *dev = stream->dev;
   const remote_cmd cmd = stream->ring[stream->sent % stream->room];
   const uint64_t position = stream->sent + 1;
@@ -186,7 +186,7 @@ static bool send_frame(remote_link *link) {
   if (link->first == NULL) link->last = &link->first;
   pthread_mutex_unlock(&link->lock);
   const bool good = transport_send(&link->t, frame->bytes.data, frame->bytes.used);
-  wire_finish(&frame->bytes);
+  byte_finish(&frame->bytes);
   free(frame);
   pthread_mutex_lock(&link->lock);
   return good;
@@ -277,18 +277,18 @@ static bool drop_bytes(remote_link *link, uint64_t bytes) {
 
 static bool take_result(remote_link *link, const wire_head *head) {
   heddle_error err = {0};
-  wire_buffer reply = {0};
+  byte_buffer reply = {0};
   uint8_t *body = head->bytes <= MOST_REPLY ? malloc((size_t)head->bytes + 1) : NULL;
   if (body == NULL || !transport_receive(&link->t, body, (size_t)head->bytes)) {
     free(body);
     return false;
   }
-  wire_reader r = {body, (size_t)head->bytes, false};
+  byte_reader r = {body, (size_t)head->bytes, false};
   const heddle_status s = wire_take_error(&r, &err);
-  if (!r.bad) wire_put(&reply, r.at, r.left);
+  if (!r.bad) byte_put(&reply, r.at, r.left);
   free(body);
   if (r.bad || reply.failed) {
-    wire_finish(&reply);
+    byte_finish(&reply);
     return false;
   }
   pthread_mutex_lock(&link->lock);
@@ -302,7 +302,7 @@ static bool take_result(remote_link *link, const wire_head *head) {
     pthread_cond_broadcast(&link->done);
   }
   pthread_mutex_unlock(&link->lock);
-  if (call == NULL) wire_finish(&reply);
+  if (call == NULL) byte_finish(&reply);
   return call != NULL;
 }
 
@@ -336,9 +336,9 @@ static bool take_done(remote_link *link, const wire_head *head) {
   uint8_t start[LEAST];
   char text[sizeof link->fault.text];
   if (head->bytes < LEAST || !transport_receive(&link->t, start, sizeof start)) return false;
-  wire_reader r = {start, sizeof start, false};
-  const uint64_t position = wire_take_u64(&r);
-  const uint32_t status = wire_take_u32(&r), code = wire_take_u32(&r), length = wire_take_u32(&r);
+  byte_reader r = {start, sizeof start, false};
+  const uint64_t position = byte_take_u64(&r);
+  const uint32_t status = byte_take_u32(&r), code = byte_take_u32(&r), length = byte_take_u32(&r);
   if (status >= HEDDLE_STATUS_COUNT || length >= sizeof text || length > head->bytes - LEAST ||
       !transport_receive(&link->t, text, length))
     return false;

@@ -69,39 +69,39 @@ heddle_status heddle_rpc_tensor_free(heddle_rpc *rpc, const heddle_rpc_tensor *t
 }
 
 /* The head of a copy: the tensor and the bytes. */
-static heddle_status head_of(heddle_rpc *rpc, const heddle_rpc_tensor *t, const void *data, size_t bytes, rpc_buffer *b,
-                             heddle_error *err) {
+static heddle_status head_of(heddle_rpc *rpc, const heddle_rpc_tensor *t, const void *data, size_t bytes,
+                             byte_buffer *b, heddle_error *err) {
   uint64_t all;
   if (rpc == NULL || t == NULL || (data == NULL && bytes > 0))
     return bad(err, "a session, a tensor and data are needed");
   if (!size_of(t, &all) || all != bytes) return bad(err, "the data has not the tensor's size");
   const rpc_tensor wire = to_wire(t);
-  rpc_put_u64(b, wire.data);
-  rpc_put_u32(b, (uint32_t)wire.device.type);
-  rpc_put_u32(b, (uint32_t)wire.device.number);
-  rpc_put_u32(b, wire.ndim);
-  rpc_put_u32(b, (uint32_t)wire.dtype.code | (uint32_t)wire.dtype.bits << 8 | (uint32_t)wire.dtype.lanes << 16);
-  for (uint32_t i = 0; i < wire.ndim; i++) rpc_put_u64(b, (uint64_t)wire.shape[i]);
-  rpc_put_u64(b, wire.offset);
-  rpc_put_u64(b, bytes);
+  byte_put_u64(b, wire.data);
+  byte_put_u32(b, (uint32_t)wire.device.type);
+  byte_put_u32(b, (uint32_t)wire.device.number);
+  byte_put_u32(b, wire.ndim);
+  byte_put_u32(b, (uint32_t)wire.dtype.code | (uint32_t)wire.dtype.bits << 8 | (uint32_t)wire.dtype.lanes << 16);
+  for (uint32_t i = 0; i < wire.ndim; i++) byte_put_u64(b, (uint64_t)wire.shape[i]);
+  byte_put_u64(b, wire.offset);
+  byte_put_u64(b, bytes);
   return HEDDLE_OK;
 }
 
 heddle_status heddle_rpc_write(heddle_rpc *rpc, const heddle_rpc_tensor *t, const void *data, size_t bytes,
                                heddle_error *err) {
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   heddle_status s = head_of(rpc, t, data, bytes, &b, err);
   if (s == HEDDLE_OK) s = rpc_ask(rpc, RPC_COPY_TO, &b, data, bytes, RPC_RETURN, err);
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
   return s;
 }
 
 heddle_status heddle_rpc_read(heddle_rpc *rpc, const heddle_rpc_tensor *t, void *data, size_t bytes,
                               heddle_error *err) {
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   heddle_status s = head_of(rpc, t, data, bytes, &b, err);
   if (s == HEDDLE_OK) s = rpc_ask(rpc, RPC_COPY_FROM, &b, NULL, 0, RPC_COPY_ACK, err);
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
   if (s != HEDDLE_OK) return s;
   if (rpc->body_bytes != bytes) return odd(rpc, err);
   if (bytes > 0) memcpy(data, rpc->body, bytes);
@@ -229,7 +229,7 @@ heddle_status heddle_rpc_call(heddle_rpc *rpc, uint64_t function, const heddle_r
     return bad(err, "a call needs a session, a function and its arguments");
   rpc_value *values = calloc(n_args + 1, sizeof *values);
   rpc_tensor *tensors = calloc(n_args + 1, sizeof *tensors);
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   heddle_rpc_value got;
   heddle_status s = HEDDLE_OK;
   if (values == NULL || tensors == NULL) {
@@ -241,11 +241,11 @@ heddle_status heddle_rpc_call(heddle_rpc *rpc, uint64_t function, const heddle_r
     if (!take(&args[i], &values[i], &tensors[i]))
       s = rpc_error(err, HEDDLE_EINVAL, "argument %u is of an unknown kind, or NULL", (unsigned)i);
   if (s == HEDDLE_OK) {
-    rpc_put_u64(&b, function);
+    byte_put_u64(&b, function);
     rpc_put_values(&b, rpc->era, values, n_args);
     s = rpc_ask(rpc, RPC_CALL, &b, NULL, 0, RPC_RETURN, err);
   }
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
   free(values);
   free(tensors);
   if (s == HEDDLE_OK) s = give(rpc, &got, err);

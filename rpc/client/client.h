@@ -24,7 +24,7 @@ heddle_status rpc_error(heddle_error *err, heddle_status status, const char *for
 
 /* A request with its body in two parts, and its reply: kReturn, whose values are then in rpc->values, or kCopyAck, whose
  * bytes are in rpc->body. */
-heddle_status rpc_ask(heddle_rpc *rpc, uint32_t code, const rpc_buffer *body, const void *more, size_t more_bytes,
+heddle_status rpc_ask(heddle_rpc *rpc, uint32_t code, const byte_buffer *body, const void *more, size_t more_bytes,
                       uint32_t wanted, heddle_error *err);
 
 /* A request of values, and the one of its reply. */

@@ -138,14 +138,14 @@ static heddle_status reply(heddle_rpc *rpc, uint32_t wanted, heddle_error *err) 
   uint64_t n = 0;
   while (n == 0) { /* one of no bytes keeps the connection alive */
     if (!rpc_read_bytes(rpc->fd, head, 8)) return lose(rpc, err, HEDDLE_EIO, "the connection was closed");
-    rpc_reader r = {head, 8, false};
-    n = rpc_take_u64(&r);
+    byte_reader r = {head, 8, false};
+    n = byte_take_u64(&r);
   }
   if (n < 4 || n > longest_reply) return lose(rpc, err, HEDDLE_EFORMAT, "it sent a packet of an impossible size");
   if (!rpc_read_bytes(rpc->fd, head + 8, 4) || !read_body(rpc, (size_t)n - 4))
     return lose(rpc, err, HEDDLE_EIO, "the connection was closed, or memory is out");
-  rpc_reader r = {head + 8, 4, false};
-  uint32_t code = rpc_take_u32(&r);
+  byte_reader r = {head + 8, 4, false};
+  uint32_t code = byte_take_u32(&r);
   if (code == RPC_COPY_ACK && wanted == code) return HEDDLE_OK;
   if (code == RPC_SHUTDOWN) return lose(rpc, err, HEDDLE_EIO, "the server ended it");
   if (code != RPC_EXCEPTION && (code != RPC_RETURN || wanted != code))
@@ -154,25 +154,25 @@ static heddle_status reply(heddle_rpc *rpc, uint32_t wanted, heddle_error *err) 
     const uint8_t tag = rpc->body_bytes >= 8 ? rpc->body[4] : 0;
     rpc->era = tag == 4 || tag == 11 ? RPC_ERA_A : RPC_ERA_B;
   }
-  rpc_reader body = {rpc->body, rpc->body_bytes, false};
+  byte_reader body = {rpc->body, rpc->body_bytes, false};
   heddle_status s = rpc_read_values(&body, rpc->era, &rpc->values);
   if (s == HEDDLE_ENOMEM) return rpc_error(err, s, "out of memory: a reply");
   if (s != HEDDLE_OK || body.left > 0) return lose(rpc, err, HEDDLE_EFORMAT, "it sent a malformed reply");
   return code == RPC_EXCEPTION ? raised(rpc, err) : HEDDLE_OK;
 }
 
-heddle_status rpc_ask(heddle_rpc *rpc, uint32_t code, const rpc_buffer *body, const void *more, size_t more_bytes,
+heddle_status rpc_ask(heddle_rpc *rpc, uint32_t code, const byte_buffer *body, const void *more, size_t more_bytes,
                       uint32_t wanted, heddle_error *err) {
   rpc_values_finish(&rpc->values);
   if (rpc->fd < 0) return rpc_error(err, HEDDLE_EIO, "the session with %s is over", rpc->where);
   if (body->failed) return rpc_error(err, HEDDLE_ENOMEM, "out of memory: a request");
-  rpc_buffer head = {0};
-  rpc_put_u64(&head, 4 + body->used + more_bytes);
-  rpc_put_u32(&head, code);
-  rpc_put(&head, body->data, body->used);
+  byte_buffer head = {0};
+  byte_put_u64(&head, 4 + body->used + more_bytes);
+  byte_put_u32(&head, code);
+  byte_put(&head, body->data, body->used);
   bool good =
       !head.failed && rpc_write_bytes(rpc->fd, head.data, head.used) && rpc_write_bytes(rpc->fd, more, more_bytes);
-  rpc_buffer_finish(&head);
+  byte_finish(&head);
   /* A server that ended the session may have said why before it closed. */
   (void)good;
   return reply(rpc, wanted, err);
@@ -180,10 +180,10 @@ heddle_status rpc_ask(heddle_rpc *rpc, uint32_t code, const rpc_buffer *body, co
 
 heddle_status rpc_ask_one(heddle_rpc *rpc, uint32_t code, const rpc_value *values, uint32_t n, rpc_value *out,
                           heddle_error *err) {
-  rpc_buffer body = {0};
+  byte_buffer body = {0};
   rpc_put_values(&body, rpc->era, values, n);
   heddle_status s = rpc_ask(rpc, code, &body, NULL, 0, RPC_RETURN, err);
-  rpc_buffer_finish(&body);
+  byte_finish(&body);
   if (s != HEDDLE_OK) return s;
   if (rpc->values.count != 1) return lose(rpc, err, HEDDLE_EFORMAT, "it sent no value");
   if (out != NULL) *out = rpc->values.data[0];
@@ -195,23 +195,23 @@ heddle_status rpc_ask_one(heddle_rpc *rpc, uint32_t code, const rpc_value *value
 static heddle_status shake(heddle_rpc *rpc, const char *key, double seconds, heddle_error *err) {
   char text[RPC_LONGEST_KEY + 64], server_key[LONGEST_SERVER_KEY];
   uint8_t head[4];
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   int n = snprintf(text, sizeof text, "client:%s", key);
   if (seconds > 0 && n > 0) /* whole numbers: some servers read no others */
     n += snprintf(text + n, sizeof text - (size_t)n, " -timeout=%llu", (unsigned long long)(seconds + 0.999));
-  rpc_put_u32(&b, RPC_MAGIC);
-  rpc_put_u32(&b, (uint32_t)n);
-  rpc_put(&b, text, (size_t)n);
+  byte_put_u32(&b, RPC_MAGIC);
+  byte_put_u32(&b, (uint32_t)n);
+  byte_put(&b, text, (size_t)n);
   bool good = !b.failed && rpc_write_bytes(rpc->fd, b.data, b.used) && rpc_read_bytes(rpc->fd, head, sizeof head);
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
   if (!good) return lose(rpc, err, HEDDLE_EIO, "it closed the connection");
-  rpc_reader r = {head, sizeof head, false};
-  uint32_t code = rpc_take_u32(&r);
+  byte_reader r = {head, sizeof head, false};
+  uint32_t code = byte_take_u32(&r);
   if (code == RPC_MISMATCH) return lose(rpc, err, HEDDLE_EDENIED, "it has another key");
   if (code != RPC_MAGIC || !rpc_read_bytes(rpc->fd, head, sizeof head))
     return lose(rpc, err, HEDDLE_EFORMAT, "it is no server of TVM's RPC");
-  r = (rpc_reader){head, sizeof head, false};
-  uint32_t bytes = rpc_take_u32(&r);
+  r = (byte_reader){head, sizeof head, false};
+  uint32_t bytes = byte_take_u32(&r);
   if (bytes > sizeof server_key || !rpc_read_bytes(rpc->fd, server_key, bytes))
     return lose(rpc, err, HEDDLE_EFORMAT, "it is no server of TVM's RPC");
   return HEDDLE_OK;
@@ -219,12 +219,12 @@ static heddle_status shake(heddle_rpc *rpc, const char *key, double seconds, hed
 
 static heddle_status start(heddle_rpc *rpc, heddle_error *err) {
   static const char version[] = "0.8.0";
-  rpc_buffer b = {0};
-  rpc_put_u64(&b, sizeof version - 1);
-  rpc_put(&b, version, sizeof version - 1);
-  rpc_put_u32(&b, 0);
+  byte_buffer b = {0};
+  byte_put_u64(&b, sizeof version - 1);
+  byte_put(&b, version, sizeof version - 1);
+  byte_put_u32(&b, 0);
   heddle_status s = rpc_ask(rpc, RPC_INIT, &b, NULL, 0, RPC_RETURN, err);
-  rpc_buffer_finish(&b);
+  byte_finish(&b);
   return s;
 }
 

@@ -16,7 +16,7 @@ static heddle_status ask(const char *host, uint16_t port, uint32_t connect_ms, j
                          heddle_error *err) {
   enum { LONGEST = 1 << 24 };
   uint8_t head[4];
-  rpc_buffer b = {0};
+  byte_buffer b = {0};
   char *text = message != NULL ? json_dumps(message, JSON_COMPACT) : NULL, *answer = NULL;
   json_decref(message);
   *out = NULL;
@@ -26,20 +26,20 @@ static heddle_status ask(const char *host, uint16_t port, uint32_t connect_ms, j
     free(text);
     return HEDDLE_EIO;
   }
-  rpc_put_u32(&b, RPC_TRACKER_MAGIC);
-  rpc_put_u32(&b, (uint32_t)strlen(text));
-  rpc_put(&b, text, strlen(text));
+  byte_put_u32(&b, RPC_TRACKER_MAGIC);
+  byte_put_u32(&b, (uint32_t)strlen(text));
+  byte_put(&b, text, strlen(text));
   free(text);
   bool good = !b.failed && rpc_write_bytes(fd, b.data, 4) && rpc_read_bytes(fd, head, 4);
   if (good && memcmp(head, b.data, 4) != 0) {
-    rpc_buffer_finish(&b);
+    byte_finish(&b);
     close(fd);
     return bad_answer(host, port, err);
   }
   good = good && rpc_write_bytes(fd, b.data + 4, b.used - 4) && rpc_read_bytes(fd, head, 4);
-  rpc_buffer_finish(&b);
-  rpc_reader r = {head, 4, !good};
-  uint32_t n = rpc_take_u32(&r);
+  byte_finish(&b);
+  byte_reader r = {head, 4, !good};
+  uint32_t n = byte_take_u32(&r);
   if (n > 0 && n <= LONGEST) answer = malloc(n);
   json_t *root =
       answer != NULL && rpc_read_bytes(fd, answer, n) ? json_loadb(answer, n, JSON_REJECT_DUPLICATES, NULL) : NULL;

@@ -41,7 +41,7 @@ static const void *no_blob(void *user, const wire_blob_id *id) {
 
 static bool read_region(input *in, const wire_head *head) {
   if (head->bytes > in->left) return false;
-  wire_reader r = {in->at, (size_t)head->bytes, false};
+  byte_reader r = {in->at, (size_t)head->bytes, false};
   heddle_error err;
   free(wire_take_region(&r, no_blob, NULL, &err));
   in->at += head->bytes;

@@ -1,5 +1,6 @@
 """An operator that Heddle does not have, added by one entry in one file of operators/: it runs on the devices here, alone, in
-chains and in expressions, in the types of its entry.
+chains and in expressions, in the types of its entry. Another one, of ONNX's domain, is read from a model too: its result's type and
+dimensions are known to the reader, Transposes move past it, and it is refused in models of an opset before its own.
 
 labels: slow soak
 timeout: 900
@@ -17,6 +18,10 @@ ENTRY = """OPERATOR(OWN, Bent, REAL, elementwise, elementwise, unary, MAP, 8, 1,
   SINCE(OWN, Bent, 1, 1, 1, 1, 1, 1, 0, TENSOR, general, "slope:float")
   SCALAR(Bent, REAL, 1, 8, alpha * (S_SQRT(a * a + S_NUM(1.0)) - S_NUM(1.0)) + a)
   SCALAR_ATTRIBUTES(Bent, slope, 0.5, none, 0.0)
+OPERATOR(ONNX, Bend, REAL, elementwise, elementwise, unary, MAP, 8, 1, 1)
+  SINCE(ONNX, Bend, 18, LAST, 1, 1, 1, 1, 0, TENSOR, general, "slope:float")
+  SCALAR(Bend, REAL, 1, 8, alpha * (S_SQRT(a * a + S_NUM(1.0)) - S_NUM(1.0)) + a)
+  SCALAR_ATTRIBUTES(Bend, slope, 0.5, none, 0.0)
 """
 DEVICES = {"cpu": "cpu", "sim": "sim:0", "opencl": "opencl:0", "vulkan": "vulkan:0"}
 
@@ -50,12 +55,56 @@ def test_one_entry_is_enough(tmp_path):
     print(text)
     assert all(f"{name}: float32 float16 float64" in text for name in here)
     for name in here:
-        said = call(build / "bin" / "heddle", "check-plugin", plugin(build, name), "--only", "numerics/run:heddle.Bent",
-                    "--timeout", "60", env={**os.environ, **lavapipe.environment()})
-        assert "pass  numerics/run:heddle.Bent" in said, said
+        for op in "heddle.Bent", "Bend":
+            said = call(build / "bin" / "heddle", "check-plugin", plugin(build, name), "--only", f"numerics/run:{op}",
+                        "--timeout", "60", env={**os.environ, **lavapipe.environment()})
+            assert f"pass  numerics/run:{op}" in said, said
+
+
+def bent(x, slope):
+    import numpy as np
+    return slope * (np.sqrt(x.astype(np.float64) ** 2 + 1) - 1) + x
+
+
+def check_model(ctx, devices, folder):
+    """Read from ONNX, with Transposes around it, and before an operator that asks for the type of its operand."""
+    import capi
+    import numpy as np
+    import onnx
+    from onnx import helper
+
+    def load(nodes, opset, dtype=np.float64):
+        info = [helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [2, 3]),
+                helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)]
+        model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), ir_version=8,
+                                  opset_imports=[helper.make_opsetid("", opset)])
+        onnx.save(model, folder / "bend.onnx")
+        return capi.Model.load(ctx, folder / "bend.onnx", devices=devices)
+
+    node = helper.make_node
+    x = np.linspace(-3, 3, 6).reshape(2, 3)
+    made = load([node("Transpose", ["x"], ["t"], perm=[1, 0]), node("Bend", ["t"], ["b"], slope=0.25), node("Exp", ["b"], ["e"]),
+                 node("Transpose", ["e"], ["y"], perm=[1, 0])], 18, np.float32)
+    executor = capi.Executor(made)
+    executor.set_input("x", x.astype(np.float32))
+    executor.run()
+    assert np.allclose(executor.outputs()[0], np.exp(bent(x, 0.25)), rtol=1e-5)
+    assert "t" not in [r["label"] for r in made.explain_json()["regions"]]  # of the first Transpose
+    executor.close(), made.close()
+    made = load([node("Bend", ["x"], ["b"]), node("Mean", ["b", "x"], ["y"])], 18)  # Mean asks for the type of its first operand
+    made.close()
+    try:
+        load([node("Bend", ["x"], ["y"])], 17)
+    except capi.HeddleError as e:
+        assert "is not known in opset 17" in str(e)
+    else:
+        raise AssertionError("Bend of opset 17 is read")
 
 
 def child(names):
+    import pathlib
+    import tempfile
+
     import numpy as np
     import pocl
 
@@ -63,9 +112,6 @@ def child(names):
     lavapipe.in_process()
     import capi
     import fused
-
-    def bent(x, slope):
-        return slope * (np.sqrt(x.astype(np.float64) ** 2 + 1) - 1) + x
 
     ctx = capi.Context(cpu__onednn="off")
     for name in names:
@@ -88,6 +134,8 @@ def child(names):
         (y,), plan = fused.run(ctx, b, [head], {"x": x}, DEVICES[name])
         fused.close(name, y, -bent(x, 0.25))
         assert name == "sim" or len([s for s in plan["steps"] if s["kind"] == "op"]) == 1, plan  # sim fuses nothing
+        with tempfile.TemporaryDirectory() as folder:
+            check_model(ctx, DEVICES[name] + ",cpu", pathlib.Path(folder))
         print(f"{name}: {' '.join(done)}")
     ctx.close()
 

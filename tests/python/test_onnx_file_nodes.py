@@ -12,6 +12,7 @@ import onnx
 import onnx_cases
 import onnx_files
 import onnx_nodes
+import onnx_results
 
 # So many cases pass; fewer is a step back.
 FLOOR = 1598
@@ -58,13 +59,14 @@ def has_objects(model):
 def test_node_cases(tmp_path):
     os.environ["HEDDLE_CONFIG"] = "off"
     ctx = capi.Context()
-    passed, opsets, refused, wrong = 0, collections.Counter(), collections.Counter(), []
+    passed, opsets, refused, wrong, known = 0, collections.Counter(), collections.Counter(), [], collections.Counter()
     for name, proto, inputs, outputs, rtol, atol in onnx_cases.load():
         if has_objects(proto) or any(not isinstance(x, np.ndarray) and not np.isscalar(x) for x in list(inputs) + list(outputs)):
             continue
         if os.environ.get("HEDDLE_ONNX_CASE", "") not in name:
             continue
         onnx.save(proto, tmp_path / "case.onnx")
+        wrong += onnx_results.by_case(name, proto, known)
         try:
             got = run(ctx, tmp_path / "case.onnx", [v.name for v in proto.graph.input], inputs)
         except capi.HeddleError as e:
@@ -87,6 +89,7 @@ def test_node_cases(tmp_path):
     assert not wrong, "\n".join(wrong)
     if not os.environ.get("HEDDLE_ONNX_CASE"):
         assert passed >= FLOOR and len(opsets) >= 15
+        assert known["types"] > 1200 and known["ranks"] > 900, known
 
 
 def test_shapes_come_and_go(tmp_path):

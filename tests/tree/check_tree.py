@@ -10,6 +10,8 @@
 - the tool prints text through one function, which cleans names
 - nothing is decided by the text of an error: only core/error.c compares it, for the wording
 - a message that names an option of the tool, a setting or a variable HEDDLE_X names one that there is
+- what an operator is stands in operators/ alone: no other source compares an opset with a number, has rows of operators and
+  opsets, or lists the elementwise operators
 - no source is longer than 1,000 lines
 """
 
@@ -22,11 +24,21 @@ GENERAL = "graph/general/"  # inference by the setups of plugins/common's genera
 BOUNDS = "plugins/common/check/bound.h"  # of operators: one file of plain arrays, for the kit and for heddle compare
 CONTRACT = tuple(f"plugins/common/check/{name}.h" for name in ("offer", "contract"))  # what core and kit check alike of a plugin
 CACHES = "plugins/common/cachefile.h"  # of files of caches: with no call but the system's, for plugins and libraries alike
-INLINE = tuple(f"plugins/common/{name}.h" for name in ("float16", "fnv", "philox"))  # inline functions of C's own types, for every room
+INLINE = tuple(f"plugins/common/{name}.h" for name in ("bytes", "float16", "fnv", "philox"))  # inline functions of C's own types, for every room
 VENDORS = re.compile(r"(?<![a-z])(cuda|opencl|vulkan|rocm|hip)(?![a-z])", re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 ERROR_TEXT = re.compile(r"\b(str(n|case|ncase)?cmp|str(case)?str|mem(cmp|mem))\(.*(err|error|why|words|failure|fault)(\.|->)text\b"
                         r"|strings\.(Contains|HasPrefix|HasSuffix)\(.*\.(Error\(\)|Message)")
+OPSET = re.compile(r"opset\s*(?:[<>]=?|[=!]=)\s*(?:[2-9]|[1-9]\d)\b")
+OPSET_OF = {  # what no line of operators/ can say
+    "frontends/onnx/upgrade_rest.c": "the mask of Dropout was of another type, with the same attributes",
+    "frontends/onnx/inner.c": "Scan of opset 8 is another operator",
+    "frontends/onnx/expand_quantised.c": "an attribute of that name",
+}
+MANY_ELEMENTWISE = 16
+LISTS_ELEMENTWISE = {
+    "executor/fold_number.c": "shapes are computed in builds without the general kernels, too",
+}
 SOURCES = {".c", ".h", ".def", ".go", ".cc", ".cpp", ".hpp", ".cl", ".py", ".cmake"}
 
 # What a folder may include with quotes, by the first part of the path; itself is always allowed.
@@ -39,7 +51,7 @@ MAY_INCLUDE = {
     "executor": {"heddle", "core", "graph", "modules"},
     "batch": {"heddle", "core"},
     "generate": {"heddle", "core", "graph"},
-    "frontends": {"heddle", "core", "graph"},
+    "frontends": {"heddle", "core", "graph", "operators"},
     "rpc": {"heddle"},
     "remote": {"heddle", "core", "rpc"},  # and what it shares with the plugin remote
     "mpi": {"heddle"},
@@ -196,8 +208,34 @@ def check_error_text(path, line):
     return None
 
 
-def check_file(root, path, names):
+class Operators:
+    """The names that operators/ defines."""
+
+    def __init__(self, root):
+        text = "".join(path.read_text(encoding="utf-8") for path in (root / "operators").glob("*.def"))
+        self.all = set(re.findall(r"^OPERATOR\(\w+, (\w+),", text, re.MULTILINE)) | set(re.findall(r"\bGONE\((\w+),", text))
+        self.elementwise = set(re.findall(r"^ *SCALAR\((\w+?)(?:_\w+)?,", text, re.MULTILINE))
+
+
+def check_operators(path, lines, operators):
+    """A second table of what an operator is. Cases of the kit and the examples' plugins choose opsets."""
+    if path.suffix not in (".c", ".h") or path.parts[0] not in (*ADVISES, "operators", "conformance", "ort_ep", "generate"):
+        return
+    found = set()
+    for number, line in enumerate(lines, 1):
+        names = set(STRING.findall(line)) & operators.all
+        found |= names & operators.elementwise
+        if OPSET.search(line) and str(path) not in OPSET_OF:
+            yield f"{path}:{number}: compares an opset with a number: ask operators/ what the definition has"
+        if path.parts[0] in ("frontends", "graph", "executor") and re.search(r'\{"(\w+)",\s*\d+,\s*\d+\b', line) and names:
+            yield f"{path}:{number}: a row of an operator and its opsets: it belongs in operators/"
+    if len(found) >= MANY_ELEMENTWISE and path.parts[0] != "conformance" and str(path) not in LISTS_ELEMENTWISE:
+        yield f"{path}: lists {len(found)} elementwise operators: take them from the SCALAR lines of operators/"
+
+
+def check_file(root, path, names, operators):
     lines = (root / path).read_text(encoding="utf-8").splitlines()
+    yield from check_operators(path, lines, operators)
     if len(lines) > LONGEST:
         yield f"{path}: {len(lines)} lines; a source has at most {LONGEST}"
     in_table = False
@@ -222,7 +260,8 @@ def check_file(root, path, names):
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     names = Names(root)
-    problems = [problem for path in sources(root) for problem in check_file(root, path, names)]
+    operators = Operators(root)
+    problems = [problem for path in sources(root) for problem in check_file(root, path, names, operators)]
     print("\n".join(problems) if problems else "the tree keeps its rules")
     return 1 if problems else 0
 

@@ -147,7 +147,6 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
 /* Requests hold their batcher: none is left, neither in the list. */
 static void dealloc(PyObject *object) {
   batcher *self = batcher_of(object);
-  PyTypeObject *type = Py_TYPE(object);
   PyObject *kind, *value, *trace;
   PyObject_GC_UnTrack(object);
   PyErr_Fetch(&kind, &value, &trace);
@@ -163,8 +162,7 @@ static void dealloc(PyObject *object) {
   heddle_py_drop_let_go();
   Py_XDECREF((PyObject *)self->model);
   PyErr_Restore(kind, value, trace);
-  HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free))(object);
-  Py_DECREF(type);
+  heddle_py_free(object);
 }
 
 /* ---- requests */
@@ -185,14 +183,12 @@ static void note_end(void *user, heddle_batch_request *r, heddle_status s, const
 
 static void request_dealloc(PyObject *object) {
   request *self = request_of(object);
-  PyTypeObject *type = Py_TYPE(object);
   heddle_py_release_begin();
   heddle_batch_request_release(self->r);
   heddle_py_release_end();
   Py_XDECREF(self->token);
   Py_XDECREF((PyObject *)self->owner);
-  HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free))(object);
-  Py_DECREF(type);
+  heddle_py_free(object);
 }
 
 static int say_name(const batcher *self, const char *what, PyObject *name, heddle_status status) {

@@ -127,16 +127,13 @@ static int context_clear(PyObject *object) {
 
 static void context_dealloc(PyObject *object) {
   heddle_py_context *self = (heddle_py_context *)object;
-  PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
   heddle_context *ctx = self->ctx;
   Py_BEGIN_ALLOW_THREADS; /* the last release closes devices */
   heddle_context_release(ctx);
   Py_END_ALLOW_THREADS;
   if (self->log != NULL) Py_CLEAR(self->log->function);
-  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
-  release(object);
-  Py_DECREF(type);
+  heddle_py_free(object);
 }
 
 static heddle_context *of(PyObject *self) {

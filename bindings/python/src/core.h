@@ -14,6 +14,13 @@
 #define HEDDLE_PY_SLOT(function) (__extension__(void *)(function))
 #define HEDDLE_PY_FUNCTION(type, slot) (__extension__(type)(slot))
 
+/* The end of tp_dealloc of a type on the heap: the object's memory, and its reference to the type. */
+static inline void heddle_py_free(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free))(object);
+  Py_DECREF(type);
+}
+
 /* A Tensor: one reference on t, which is never NULL. keep is an object whose memory t is, or NULL. */
 typedef struct heddle_py_tensor {
   PyObject_HEAD heddle_tensor *t;

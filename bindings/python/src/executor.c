@@ -37,9 +37,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
 
 static void dealloc(PyObject *self) {
   heddle_py_executor *e = heddle_py_executor_of(self);
-  PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
   if (e->next != NULL) e->next->before = e->before;
@@ -51,8 +49,7 @@ static void dealloc(PyObject *self) {
   heddle_py_drop_let_go();
   Py_XDECREF((PyObject *)e->model);
   PyErr_Restore(kind, value, trace);
-  release(self);
-  Py_DECREF(type);
+  heddle_py_free(self);
 }
 
 void heddle_py_executors_cancel(void) {

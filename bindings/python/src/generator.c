@@ -39,9 +39,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
 
 static void dealloc(PyObject *object) {
   generator *self = generator_of(object);
-  PyTypeObject *type = Py_TYPE(object);
   PyObject_GC_UnTrack(object);
-  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
   Py_BEGIN_ALLOW_THREADS;
@@ -50,8 +48,7 @@ static void dealloc(PyObject *object) {
   Py_CLEAR(self->context);
   free(self->file);
   PyErr_Restore(kind, value, trace);
-  release(object);
-  Py_DECREF(type);
+  heddle_py_free(object);
 }
 
 /* Between the two no other call uses the generator. */

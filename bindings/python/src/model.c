@@ -113,9 +113,7 @@ static int traverse(PyObject *self, visitproc visit, void *arg) {
 
 static void dealloc(PyObject *self) {
   heddle_py_model *model = model_of(self);
-  PyTypeObject *type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
-  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
   PyObject *kind, *value, *trace;
   PyErr_Fetch(&kind, &value, &trace);
   close_model(model); /* no thread is in a call: a call holds the model */
@@ -128,8 +126,7 @@ static void dealloc(PyObject *self) {
   Py_CLEAR(model->path);
   free(model->file);
   PyErr_Restore(kind, value, trace);
-  release(self);
-  Py_DECREF(type);
+  heddle_py_free(self);
 }
 
 static PyObject *close_it(PyObject *self, PyObject *none) {

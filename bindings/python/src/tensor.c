@@ -44,12 +44,9 @@ static PyObject *tensor_make(PyTypeObject *type, PyObject *args, PyObject *named
 
 static void tensor_dealloc(PyObject *object) {
   heddle_py_tensor *self = (heddle_py_tensor *)object;
-  PyTypeObject *type = Py_TYPE(object);
   heddle_py_tensor_release(self->t);
   Py_XDECREF(self->keep);
-  freefunc release = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
-  release(object);
-  Py_DECREF(type);
+  heddle_py_free(object);
 }
 
 int heddle_py_tensor_copy(heddle_tensor *dst, const heddle_tensor *src) {

@@ -45,9 +45,9 @@ void more_setup_batch_norm(more_plan *p) {
   more_same_type(p, 3, 4);
   m->f[EPSILON] = more_float(p, "epsilon", 1e-5);
   m->f[MOMENTUM] = more_float(p, "momentum", 0.9);
-  m->i[TRAINS] = p->n->node->opset >= 14 && more_int(p, "training_mode", 0) != 0;
+  m->i[TRAINS] = more_int(p, "training_mode", 0) != 0;
   for (uint32_t k = 1; k < 5 && more_ok(p); k++) more_shape_is(p, k, 1, &x->shape[1]);
-  if (!m->i[TRAINS] && p->m->n_out > 1) more_refuse(p, "it has one output, or training_mode 1 of opset 14");
+  if (!m->i[TRAINS] && p->m->n_out > 1) more_refuse(p, "it has one output, or training_mode 1");
   if (!more_ok(p)) return;
   m->i[BATCH] = x->shape[0];
   m->i[CHANNELS] = x->shape[1];

@@ -137,8 +137,9 @@ void more_setup_grid_sample(more_plan *p) {
   more_op *m = p->m;
   const more_value *x = &m->in[0], *grid = &m->in[1];
   int64_t shape[MORE_DIMS];
-  const int64_t mode = p->n->node->opset < 20 ? more_choice(p, "mode", "bilinear", "bilinear nearest bicubic")
-                                              : more_choice(p, "mode", "linear", "linear nearest cubic");
+  const int64_t mode = p->entry->opset_last < HEDDLE__OPSET_LAST /* other names of old */
+                           ? more_choice(p, "mode", "bilinear", "bilinear nearest bicubic")
+                           : more_choice(p, "mode", "linear", "linear nearest cubic");
   m->i[MODE] = mode;
   m->i[PADDING] = more_choice(p, "padding_mode", "zeros", "zeros border reflection");
   m->i[CORNERS] = more_int(p, "align_corners", 0);
@@ -265,9 +266,9 @@ void more_setup_roi_align(more_plan *p) {
   m->i[WIDTH] = more_int(p, "output_width", 1);
   m->i[RATIO] = more_int(p, "sampling_ratio", 0);
   m->i[MAXIMA] = more_choice(p, "mode", "avg", "avg max");
-  m->i[HALF_PIXEL] =
-      more_choice(p, "coordinate_transformation_mode", p->n->node->opset < 16 ? "output_half_pixel" : "half_pixel",
-                  "output_half_pixel half_pixel");
+  m->i[HALF_PIXEL] = more_choice(p, "coordinate_transformation_mode",
+                                 more_defines(p, "coordinate_transformation_mode") ? "half_pixel" : "output_half_pixel",
+                                 "output_half_pixel half_pixel");
   m->f[0] = more_float(p, "spatial_scale", 1);
   more_real(p, 0);
   more_same_type(p, 0, 1);

@@ -398,12 +398,14 @@ static void fill(const ref_node *n, ref_op *op) {
   }
 }
 
-/* Gelu, which came with opset 20, is in ref/ as an operator of domain "heddle". */
+/* Gelu is in ref/ as an operator of domain "heddle". */
 static bool plan_as_own(const heddle_pregion *region, ref_node *n, ref_op *op, const ref_entry **out_entry) {
   heddle_pregion own = *region;
   heddle_pnode node = *n->node;
   ref_node other;
-  if (strcmp(node.op, "Gelu") != 0 || node.opset < 20) return false;
+  if (strcmp(node.op, "Gelu") != 0 ||
+      heddle__version_find(false, node.op, region_opset(&node, HEDDLE__OPSET_LAST)) == NULL)
+    return false;
   node.domain = "heddle";
   own.nodes = (heddle_parray){&node, 1, sizeof node};
   return ref_plan_region(&own, &other, op, out_entry, NULL) == HEDDLE_OK; /* its fill does not look at the domain */

@@ -118,6 +118,11 @@ void more_work(more_plan *p, more_kernel run, int64_t units, double steps);
 void more_loop(more_plan *p, more_kernel run, int64_t units, double steps);
 void more_scratch(more_plan *p, double bytes); /* for all units together */
 
+/* Whether the definition has the attribute: another one may not, and then mean something else. */
+static inline bool more_defines(const more_plan *p, const char *name) {
+  return heddle__version_attr(p->entry, name) != 0;
+}
+
 /* Attributes; with a fallback. ints, floats: at most cap; returns how many, -1 where absent. */
 int64_t more_int(more_plan *p, const char *name, int64_t absent);
 double more_float(more_plan *p, const char *name, double absent);

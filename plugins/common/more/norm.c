@@ -114,7 +114,7 @@ void more_setup_group_norm(more_plan *p) {
   more_same_type(p, 0, 1);
   more_same_type(p, 0, 2);
   m->i[GROUPS] = more_int(p, "num_groups", 0);
-  m->i[BY_GROUP] = p->n->node->opset < 21; /* scale and bias had one number a group */
+  m->i[BY_GROUP] = !more_defines(p, "stash_type"); /* of older definitions: scale and bias had one number a group */
   m->f[0] = more_float(p, "epsilon", 1e-5);
   more_int(p, "stash_type", 1);
   if (more_ok(p) && (m->i[GROUPS] < 1 || x->shape[1] % m->i[GROUPS] != 0))

@@ -1,5 +1,6 @@
 /* RNN, GRU and LSTM: one direction and one image of the batch after another, a step at a time, in double. */
 #include "rnn.h"
+#include "plugins/common/scalar.h"
 
 #include <math.h>
 
@@ -181,10 +182,19 @@ static int64_t name_of(const char *text) {
   return -1;
 }
 
+/* The numbers that an activation takes, and their defaults: of ONNX's operator of that name, or of RNN's alone. */
+static scalar_attributes numbers_of(const char *name) {
+  if (strcmp(name, "Affine") == 0) return (scalar_attributes){"", "alpha", "beta", 1, 0};
+  if (strcmp(name, "ScaledTanh") == 0) return (scalar_attributes){"", "alpha", "beta", 1, 1};
+  return *scalar_attributes_of(name);
+}
+
+static double number_of(const char *attribute, double absent, const double *given, int64_t n, int64_t *next) {
+  return strcmp(attribute, "none") != 0 && *next < n ? given[(*next)++] : absent;
+}
+
 /* per: functions of a direction. Numbers are handed to those that take them, in order. */
 static void activations(more_plan *p, int64_t per) {
-  static const double alphas[] = {0, 0, 0, 1, 0.01, 1, 1, 0.2, 1, 0, 0}, betas[] = {0, 0, 0, 0, 0, 0, 1, 0.5, 0, 0, 0};
-  static const bool takes_alpha[] = {0, 0, 0, 1, 1, 1, 1, 1, 1, 0, 0}, takes_beta[] = {0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0};
   more_op *m = p->m;
   const heddle_pattr *attr = region_attr_find(p->n->node, "activations");
   const int64_t n = per * m->i[RNN_DIRECTIONS];
@@ -195,15 +205,17 @@ static void activations(more_plan *p, int64_t per) {
   if (attr != NULL && attr->count > 0 && (attr->kind != HEDDLE_ATTR_STRINGS || attr->count != (uint64_t)n))
     more_refuse(p, "it has not %lld activations", (long long)n);
   for (int64_t i = 0; i < n && more_ok(p); i++) {
-    int64_t f = i % per == 0 && per > 1 ? 0 : 1;
-    if (attr != NULL && attr->count > 0) f = name_of(((const char *const *)attr->data)[i]);
+    const char *name = i % per == 0 && per > 1 ? "Sigmoid" : "Tanh";
+    if (attr != NULL && attr->count > 0) name = ((const char *const *)attr->data)[i];
+    const int64_t f = name_of(name);
     if (f < 0) {
       more_refuse(p, "an activation is none of: %s", names);
       return;
     }
     m->i[RNN_ACTS + i] = f;
-    m->f[RNN_ALPHAS + i] = takes_alpha[f] && next_alpha < n_alpha ? alpha[next_alpha++] : alphas[f];
-    m->f[RNN_BETAS + i] = takes_beta[f] && next_beta < n_beta ? beta[next_beta++] : betas[f];
+    const scalar_attributes of = numbers_of(name);
+    m->f[RNN_ALPHAS + i] = number_of(of.alpha, of.of_alpha, alpha, n_alpha, &next_alpha);
+    m->f[RNN_BETAS + i] = number_of(of.beta, of.of_beta, beta, n_beta, &next_beta);
   }
 }
 

@@ -127,7 +127,7 @@ void more_setup_dft(more_plan *p) {
   more_op *m = p->m;
   const more_value *x = &m->in[0];
   int64_t shape[MORE_DIMS], axis = -2;
-  const bool by_attribute = p->n->node->opset < 20;
+  const bool by_attribute = more_defines(p, "axis");
   m->i[INVERSE] = more_int(p, "inverse", 0) != 0;
   m->i[ONE_SIDED] = more_int(p, "onesided", 0) != 0;
   if (by_attribute) axis = more_int(p, "axis", 1);

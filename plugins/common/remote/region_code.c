@@ -35,72 +35,72 @@ static heddle_layout known(heddle_layout layout, wire_layout_fn as, void *user) 
 
 /* ---- writing */
 
-void wire_put_value(wire_buffer *b, const heddle_pvalue *v, wire_layout_fn layout, void *user) {
-  wire_put_u32(b, v->dtype.code | (uint32_t)v->dtype.bits << 8 | (uint32_t)v->dtype.lanes << 16);
-  wire_put_u32(b, (uint32_t)v->ndim);
-  for (int32_t i = 0; i < v->ndim; i++) wire_put_u64(b, (uint64_t)v->shape[i]);
-  wire_put_u64(b, known(v->layout, layout, user));
+void wire_put_value(byte_buffer *b, const heddle_pvalue *v, wire_layout_fn layout, void *user) {
+  byte_put_u32(b, v->dtype.code | (uint32_t)v->dtype.bits << 8 | (uint32_t)v->dtype.lanes << 16);
+  byte_put_u32(b, (uint32_t)v->ndim);
+  for (int32_t i = 0; i < v->ndim; i++) byte_put_u64(b, (uint64_t)v->shape[i]);
+  byte_put_u64(b, known(v->layout, layout, user));
 }
 
 enum { NO_DATA, DATA_HERE, DATA_NAMED };
 
-static void put_data(wire_buffer *b, const heddle_pvalue *v, wire_blob_fn blob, void *user) {
+static void put_data(byte_buffer *b, const heddle_pvalue *v, wire_blob_fn blob, void *user) {
   if (v->data == NULL) {
-    wire_put_u32(b, NO_DATA);
+    byte_put_u32(b, NO_DATA);
     return;
   }
   if (v->data_bytes < WIRE_BLOB_FROM || blob == NULL) {
-    wire_put_u32(b, DATA_HERE);
-    wire_put_u64(b, v->data_bytes);
-    wire_put(b, v->data, v->data_bytes);
+    byte_put_u32(b, DATA_HERE);
+    byte_put_u64(b, v->data_bytes);
+    byte_put(b, v->data, v->data_bytes);
     return;
   }
   const wire_blob_id id = wire_blob_of(v->data, v->data_bytes);
-  wire_put_u32(b, DATA_NAMED);
-  wire_put_u64(b, id.bytes);
-  wire_put_u64(b, id.hash[0]);
-  wire_put_u64(b, id.hash[1]);
+  byte_put_u32(b, DATA_NAMED);
+  byte_put_u64(b, id.bytes);
+  byte_put_u64(b, id.hash[0]);
+  byte_put_u64(b, id.hash[1]);
   if (!blob(user, &id, v->data)) b->failed = true;
 }
 
-static void put_indices(wire_buffer *b, const int32_t *indices, uint32_t n) {
-  wire_put_u32(b, n);
-  for (uint32_t i = 0; i < n; i++) wire_put_u32(b, (uint32_t)indices[i]);
+static void put_indices(byte_buffer *b, const int32_t *indices, uint32_t n) {
+  byte_put_u32(b, n);
+  for (uint32_t i = 0; i < n; i++) byte_put_u32(b, (uint32_t)indices[i]);
 }
 
-static void put_attr(wire_buffer *b, const heddle_pattr *a) {
+static void put_attr(byte_buffer *b, const heddle_pattr *a) {
   wire_put_text(b, a->name);
-  wire_put_u32(b, a->kind);
-  wire_put_u64(b, a->count);
+  byte_put_u32(b, a->kind);
+  byte_put_u64(b, a->count);
   if (a->kind == HEDDLE_ATTR_STRING) {
-    wire_put(b, a->data, a->count);
+    byte_put(b, a->data, a->count);
   } else if (a->kind == HEDDLE_ATTR_STRINGS) {
     for (uint64_t i = 0; i < a->count; i++) wire_put_text(b, ((const char *const *)a->data)[i]);
   } else {
     for (uint64_t i = 0; i < a->count; i++) {
       uint64_t word;
       memcpy(&word, (const char *)a->data + 8 * i, sizeof word);
-      wire_put_u64(b, word);
+      byte_put_u64(b, word);
     }
   }
 }
 
-static void put_node(wire_buffer *b, const heddle_pnode *n) {
-  wire_put_u32(b, n->opset);
-  wire_put_u32(b, HEDDLE_HAS(heddle_pnode, n, since_version) ? n->since_version : 0);
+static void put_node(byte_buffer *b, const heddle_pnode *n) {
+  byte_put_u32(b, n->opset);
+  byte_put_u32(b, HEDDLE_HAS(heddle_pnode, n, since_version) ? n->since_version : 0);
   wire_put_text(b, n->domain);
   wire_put_text(b, n->op);
   wire_put_text(b, n->name);
   put_indices(b, n->inputs, n->n_inputs);
   put_indices(b, n->outputs, n->n_outputs);
-  wire_put_u32(b, (uint32_t)n->attrs.count);
+  byte_put_u32(b, (uint32_t)n->attrs.count);
   for (uint64_t i = 0; i < n->attrs.count; i++) put_attr(b, element(&n->attrs, i));
 }
 
-void wire_put_region(wire_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+void wire_put_region(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
                      void *user) {
-  wire_put_u32(b, region->flags);
-  wire_put_u32(b, (uint32_t)region->values.count);
+  byte_put_u32(b, region->flags);
+  byte_put_u32(b, (uint32_t)region->values.count);
   for (uint64_t i = 0; i < region->values.count; i++) {
     const heddle_pvalue *v = element(&region->values, i);
     wire_put_value(b, v, layout, user);
@@ -108,7 +108,7 @@ void wire_put_region(wire_buffer *b, const heddle_pregion *region, wire_blob_fn 
   }
   put_indices(b, region->inputs, region->n_inputs);
   put_indices(b, region->outputs, region->n_outputs);
-  wire_put_u32(b, (uint32_t)region->nodes.count);
+  byte_put_u32(b, (uint32_t)region->nodes.count);
   for (uint64_t i = 0; i < region->nodes.count; i++) put_node(b, element(&region->nodes, i));
 }
 
@@ -139,55 +139,55 @@ static bool has_size(const heddle_pvalue *v, uint64_t *bytes) {
   return true;
 }
 
-void wire_take_value(wire_reader *r, heddle_pvalue *v, int64_t *shape) {
-  const uint32_t type = wire_take_u32(r);
+void wire_take_value(byte_reader *r, heddle_pvalue *v, int64_t *shape) {
+  const uint32_t type = byte_take_u32(r);
   const uint32_t ndim = wire_take_count(r, WIRE_MOST_DIMS, 8);
   uint64_t bytes;
   *v = (heddle_pvalue){.struct_size = sizeof *v,
                        .dtype = {(uint8_t)type, (uint8_t)(type >> 8), (uint16_t)(type >> 16)},
                        .shape = shape,
                        .ndim = (int32_t)ndim};
-  for (uint32_t i = 0; i < ndim; i++) shape[i] = (int64_t)wire_take_u64(r);
-  v->layout = wire_take_u64(r);
+  for (uint32_t i = 0; i < ndim; i++) shape[i] = (int64_t)byte_take_u64(r);
+  v->layout = byte_take_u64(r);
   if (v->dtype.bits == 0 || v->dtype.lanes == 0 || v->dtype.code == HEDDLE_DTYPE_HANDLE || !has_size(v, &bytes))
     r->bad = true;
 }
 
-static void take_data(wire_reader *r, heddle_pvalue *v, wire_find_fn find, void *user) {
-  const uint32_t how = wire_take_u32(r);
+static void take_data(byte_reader *r, heddle_pvalue *v, wire_find_fn find, void *user) {
+  const uint32_t how = byte_take_u32(r);
   uint64_t bytes = 0;
   if (r->bad || how == NO_DATA) return;
-  wire_blob_id id = {.bytes = wire_take_u64(r)};
+  wire_blob_id id = {.bytes = byte_take_u64(r)};
   if (how > DATA_NAMED || !has_size(v, &bytes) || id.bytes != bytes) {
     r->bad = true;
     return;
   }
   v->data_bytes = bytes;
   if (how == DATA_HERE) {
-    v->data = wire_take(r, bytes);
+    v->data = byte_take(r, bytes);
     return;
   }
-  id.hash[0] = wire_take_u64(r);
-  id.hash[1] = wire_take_u64(r);
+  id.hash[0] = byte_take_u64(r);
+  id.hash[1] = byte_take_u64(r);
   v->data = !r->bad && find != NULL ? find(user, &id) : NULL;
   if (v->data == NULL) r->bad = true;
 }
 
 /* Indices below n_values; -1 where absent ones are allowed. */
-static int32_t *take_indices(wire_reader *r, arena *a, uint32_t n_values, bool absent, uint32_t *n) {
+static int32_t *take_indices(byte_reader *r, arena *a, uint32_t n_values, bool absent, uint32_t *n) {
   *n = wire_take_count(r, WIRE_MOST_OPERANDS, 4);
   int32_t *out = get(a, *n, sizeof *out);
   if (out == NULL) r->bad = true;
   for (uint32_t i = 0; i < *n && !r->bad; i++) {
-    out[i] = (int32_t)wire_take_u32(r);
+    out[i] = (int32_t)byte_take_u32(r);
     if ((out[i] < 0 || (uint32_t)out[i] >= n_values) && !(absent && out[i] == -1)) r->bad = true;
   }
   return out;
 }
 
-static const char *take_text(wire_reader *r, arena *a) {
+static const char *take_text(byte_reader *r, arena *a) {
   const uint32_t n = wire_take_count(r, WIRE_MOST_NAME, 1);
-  const uint8_t *at = wire_take(r, n);
+  const uint8_t *at = byte_take(r, n);
   char *text = at != NULL ? get(a, (size_t)n + 1, 1) : NULL;
   if (text == NULL || (n > 0 && memchr(at, 0, n) != NULL)) {
     r->bad = true;
@@ -198,11 +198,11 @@ static const char *take_text(wire_reader *r, arena *a) {
   return text;
 }
 
-static void take_attr(wire_reader *r, arena *a, heddle_pattr *attr) {
+static void take_attr(byte_reader *r, arena *a, heddle_pattr *attr) {
   *attr = (heddle_pattr){.struct_size = sizeof *attr};
   attr->name = take_text(r, a);
-  attr->kind = wire_take_u32(r);
-  attr->count = wire_take_u64(r);
+  attr->kind = byte_take_u32(r);
+  attr->count = byte_take_u64(r);
   const bool is_list = attr->kind == HEDDLE_ATTR_INTS || attr->kind == HEDDLE_ATTR_FLOATS;
   const size_t least = attr->kind == HEDDLE_ATTR_STRING ? 1 : attr->kind == HEDDLE_ATTR_STRINGS ? 4 : 8;
   if (r->bad || attr->kind < HEDDLE_ATTR_INT || attr->kind > HEDDLE_ATTR_STRINGS || attr->count > r->left / least ||
@@ -212,7 +212,7 @@ static void take_attr(wire_reader *r, arena *a, heddle_pattr *attr) {
   }
   if (attr->kind == HEDDLE_ATTR_STRING) {
     char *text = get(a, attr->count + 1, 1);
-    const uint8_t *at = wire_take(r, attr->count);
+    const uint8_t *at = byte_take(r, attr->count);
     if (text == NULL || at == NULL) {
       r->bad = true;
       return;
@@ -228,15 +228,15 @@ static void take_attr(wire_reader *r, arena *a, heddle_pattr *attr) {
   } else {
     uint64_t *words = get(a, attr->count, sizeof *words);
     if (words == NULL) r->bad = true;
-    for (uint64_t i = 0; i < attr->count && !r->bad; i++) words[i] = wire_take_u64(r);
+    for (uint64_t i = 0; i < attr->count && !r->bad; i++) words[i] = byte_take_u64(r);
     attr->data = words;
   }
 }
 
-static void take_node(wire_reader *r, arena *a, heddle_pnode *n, uint32_t n_values) {
+static void take_node(byte_reader *r, arena *a, heddle_pnode *n, uint32_t n_values) {
   n->struct_size = sizeof *n;
-  n->opset = wire_take_u32(r);
-  n->since_version = wire_take_u32(r);
+  n->opset = byte_take_u32(r);
+  n->since_version = byte_take_u32(r);
   n->domain = take_text(r, a);
   n->op = take_text(r, a);
   n->name = take_text(r, a);
@@ -266,9 +266,9 @@ static bool is_ordered(const heddle_pregion *g, uint8_t *made) {
   return true;
 }
 
-static void take_parts(wire_reader *r, arena *a, heddle_pregion *g, wire_find_fn find, void *user) {
+static void take_parts(byte_reader *r, arena *a, heddle_pregion *g, wire_find_fn find, void *user) {
   g->struct_size = sizeof *g;
-  g->flags = wire_take_u32(r);
+  g->flags = byte_take_u32(r);
   const uint32_t n_values = wire_take_count(r, WIRE_MOST_VALUES, 20);
   heddle_pvalue *values = get(a, n_values, sizeof *values);
   if (values == NULL) r->bad = true;
@@ -300,7 +300,7 @@ static void take_parts(wire_reader *r, arena *a, heddle_pregion *g, wire_find_fn
 }
 
 /* What a byte of a region can become at most: a value of 20 bytes has room for all of its dimensions. */
-heddle_pregion *wire_take_region(wire_reader *r, wire_find_fn find, void *user, heddle_error *err) {
+heddle_pregion *wire_take_region(byte_reader *r, wire_find_fn find, void *user, heddle_error *err) {
   enum { MOST_TIMES = 24, BESIDES = 4096 };
   arena a = {.room = r->left <= SIZE_MAX / (2 * MOST_TIMES) ? r->left * MOST_TIMES + BESIDES : 0};
   a.data = a.room > 0 ? malloc(a.room) : NULL;
@@ -319,32 +319,32 @@ heddle_pregion *wire_take_region(wire_reader *r, wire_find_fn find, void *user, 
 
 /* ---- offers */
 
-void wire_put_offer(wire_buffer *b, const heddle_poffer *o, uint32_t n_inputs, uint32_t n_outputs) {
+void wire_put_offer(byte_buffer *b, const heddle_poffer *o, uint32_t n_inputs, uint32_t n_outputs) {
   uint64_t cost;
   memcpy(&cost, &o->cost_ns, sizeof cost);
-  wire_put_u32(b, o->flags);
-  wire_put_u64(b, o->workspace_bytes);
-  wire_put_u64(b, o->workspace_align);
-  wire_put_u64(b, cost);
-  wire_put_u64(b, HEDDLE_HAS(heddle_poffer, o, kept_bytes) ? o->kept_bytes : 0);
-  wire_put_u64(b, HEDDLE_HAS(heddle_poffer, o, launch_bytes) ? o->launch_bytes : 0);
-  for (uint32_t i = 0; i < n_inputs; i++) wire_put_u64(b, o->input_layouts != NULL ? o->input_layouts[i] : 0);
-  for (uint32_t i = 0; i < n_outputs; i++) wire_put_u64(b, o->output_layouts != NULL ? o->output_layouts[i] : 0);
-  for (uint32_t i = 0; i < n_inputs; i++) wire_put_u32(b, o->input_flags != NULL ? o->input_flags[i] : 0);
-  wire_put_u32(b, (uint32_t)o->n_in_place);
-  for (uint64_t i = 0; i < 2 * o->n_in_place; i++) wire_put_u32(b, (uint32_t)o->in_place[i]);
+  byte_put_u32(b, o->flags);
+  byte_put_u64(b, o->workspace_bytes);
+  byte_put_u64(b, o->workspace_align);
+  byte_put_u64(b, cost);
+  byte_put_u64(b, HEDDLE_HAS(heddle_poffer, o, kept_bytes) ? o->kept_bytes : 0);
+  byte_put_u64(b, HEDDLE_HAS(heddle_poffer, o, launch_bytes) ? o->launch_bytes : 0);
+  for (uint32_t i = 0; i < n_inputs; i++) byte_put_u64(b, o->input_layouts != NULL ? o->input_layouts[i] : 0);
+  for (uint32_t i = 0; i < n_outputs; i++) byte_put_u64(b, o->output_layouts != NULL ? o->output_layouts[i] : 0);
+  for (uint32_t i = 0; i < n_inputs; i++) byte_put_u32(b, o->input_flags != NULL ? o->input_flags[i] : 0);
+  byte_put_u32(b, (uint32_t)o->n_in_place);
+  for (uint64_t i = 0; i < 2 * o->n_in_place; i++) byte_put_u32(b, (uint32_t)o->in_place[i]);
 }
 
-bool wire_take_offer(wire_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire_layout_fn layout, void *user,
+bool wire_take_offer(byte_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire_layout_fn layout, void *user,
                      heddle_poffer *o, void **out) {
   *o = (heddle_poffer){.struct_size = sizeof *o};
-  o->flags = wire_take_u32(r);
-  o->workspace_bytes = wire_take_u64(r);
-  o->workspace_align = wire_take_u64(r);
-  const uint64_t cost = wire_take_u64(r);
+  o->flags = byte_take_u32(r);
+  o->workspace_bytes = byte_take_u64(r);
+  o->workspace_align = byte_take_u64(r);
+  const uint64_t cost = byte_take_u64(r);
   memcpy(&o->cost_ns, &cost, sizeof cost);
-  o->kept_bytes = wire_take_u64(r);
-  o->launch_bytes = wire_take_u64(r);
+  o->kept_bytes = byte_take_u64(r);
+  o->launch_bytes = byte_take_u64(r);
   *out = NULL;
   if (r->bad || r->left / 8 < (uint64_t)n_inputs + n_outputs) return false;
   const size_t n = (size_t)n_inputs + n_outputs, most_pairs = r->left / 8;
@@ -352,11 +352,11 @@ bool wire_take_offer(wire_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire
   if (layouts == NULL) return false;
   uint32_t *flags = (uint32_t *)(void *)(layouts + n + 1);
   int32_t *pairs = (int32_t *)(void *)(flags + n_inputs);
-  for (size_t i = 0; i < n; i++) layouts[i] = known(wire_take_u64(r), layout, user);
-  for (uint32_t i = 0; i < n_inputs; i++) flags[i] = wire_take_u32(r);
+  for (size_t i = 0; i < n; i++) layouts[i] = known(byte_take_u64(r), layout, user);
+  for (uint32_t i = 0; i < n_inputs; i++) flags[i] = byte_take_u32(r);
   o->n_in_place = wire_take_count(r, WIRE_MOST_OPERANDS, 8);
   for (uint64_t i = 0; i < 2 * o->n_in_place && !r->bad; i++) {
-    const uint32_t at = wire_take_u32(r);
+    const uint32_t at = byte_take_u32(r);
     if (at >= (i % 2 == 0 ? n_inputs : n_outputs)) r->bad = true;
     pairs[i] = (int32_t)at;
   }

@@ -20,7 +20,7 @@ typedef bool (*wire_blob_fn)(void *user, const wire_blob_id *id, const void *dat
 /* Layouts of values as the other end knows them; NULL: as they are. */
 typedef heddle_layout (*wire_layout_fn)(void *user, heddle_layout layout);
 
-void wire_put_region(wire_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+void wire_put_region(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
                      void *user);
 
 /* The bytes of a constant that was sent before; NULL: unknown. */
@@ -28,16 +28,16 @@ typedef const void *(*wire_find_fn)(void *user, const wire_blob_id *id);
 
 /* A region in memory of its own; its constants point into the reader's bytes or to what find gave. NULL: malformed
  * (HEDDLE_EFORMAT), or memory is out. Freed with free. */
-heddle_pregion *wire_take_region(wire_reader *r, wire_find_fn find, void *user, heddle_error *err);
+heddle_pregion *wire_take_region(byte_reader *r, wire_find_fn find, void *user, heddle_error *err);
 
 /* One value, for layouts. data stays NULL. The shape is kept in shape[WIRE_MOST_DIMS]. */
-void wire_put_value(wire_buffer *b, const heddle_pvalue *value, wire_layout_fn layout, void *user);
-void wire_take_value(wire_reader *r, heddle_pvalue *value, int64_t *shape);
+void wire_put_value(byte_buffer *b, const heddle_pvalue *value, wire_layout_fn layout, void *user);
+void wire_take_value(byte_reader *r, heddle_pvalue *value, int64_t *shape);
 
 /* Offers for a region with these numbers of operands. The arrays of an offer that is read are in one block, which is freed
  * with free(*block). */
-void wire_put_offer(wire_buffer *b, const heddle_poffer *offer, uint32_t n_inputs, uint32_t n_outputs);
-bool wire_take_offer(wire_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire_layout_fn layout, void *user,
+void wire_put_offer(byte_buffer *b, const heddle_poffer *offer, uint32_t n_inputs, uint32_t n_outputs);
+bool wire_take_offer(byte_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire_layout_fn layout, void *user,
                      heddle_poffer *offer, void **block);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "heddle/plugin.h"
+#include "plugins/common/bytes.h"
 
 #define WIRE_MAGIC UINT64_C(0x31304d52454c4448) /* "HDLERM01" */
 /* The bit of an event's number: events are numbered by the client, everything else by the server. */
@@ -77,46 +78,27 @@ enum {
   WIRE_MOST_STEPS = 1 << 16
 };
 
-/* ---- writing: failed where memory is out, and then nothing more is added. wire_finish frees. */
+/* ---- writing */
 
-typedef struct wire_buffer {
-  uint8_t *data;
-  size_t used, room;
-  bool failed;
-} wire_buffer;
-
-void wire_put(wire_buffer *b, const void *data, size_t bytes);
-void wire_put_u32(wire_buffer *b, uint32_t n);
-void wire_put_u64(wire_buffer *b, uint64_t n);
-void wire_put_text(wire_buffer *b, const char *text); /* length and bytes; NULL as "" */
-void wire_finish(wire_buffer *b);
+void wire_put_text(byte_buffer *b, const char *text); /* length and bytes; NULL as "" */
 
 /* A frame: begin leaves room for the head in an empty buffer, which end fills in with the bytes that follow. */
-void wire_begin(wire_buffer *b);
-void wire_end(wire_buffer *b, uint32_t kind, uint32_t id, uint64_t more);
+void wire_begin(byte_buffer *b);
+void wire_end(byte_buffer *b, uint32_t kind, uint32_t id, uint64_t more);
 void wire_head_put(uint8_t out[WIRE_HEAD], const wire_head *head);
 
 /* ---- reading */
 
-typedef struct wire_reader {
-  const uint8_t *at;
-  size_t left;
-  bool bad;
-} wire_reader;
-
 wire_head wire_head_take(const uint8_t in[WIRE_HEAD]);
-const uint8_t *wire_take(wire_reader *r, uint64_t bytes); /* NULL: there are fewer, and the reader is bad */
-uint32_t wire_take_u32(wire_reader *r);
-uint64_t wire_take_u64(wire_reader *r);
 /* A number of things that take at least least bytes each; at most most. */
-uint32_t wire_take_count(wire_reader *r, uint32_t most, size_t least);
+uint32_t wire_take_count(byte_reader *r, uint32_t most, size_t least);
 /* A text of at most room - 1 bytes into out, terminated; one with a zero in it is bad. */
-void wire_take_text(wire_reader *r, char *out, size_t room);
+void wire_take_text(byte_reader *r, char *out, size_t room);
 /* Whether all was read, and nothing was wrong. */
-bool wire_is_done(const wire_reader *r);
+bool wire_is_done(const byte_reader *r);
 
 /* A status with its error: i32, i32, text. An unknown status is bad. */
-void wire_put_error(wire_buffer *b, heddle_status status, const heddle_error *err);
-heddle_status wire_take_error(wire_reader *r, heddle_error *err);
+void wire_put_error(byte_buffer *b, heddle_status status, const heddle_error *err);
+heddle_status wire_take_error(byte_reader *r, heddle_error *err);
 
 #endif

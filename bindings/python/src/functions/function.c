@@ -92,15 +92,12 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *named) {
 /* The last reference may end modules, which waits for their work. */
 static void dealloc(PyObject *self) {
   heddle_function *f = ((heddle_py_function *)(void *)self)->f;
-  PyTypeObject *type = Py_TYPE(self);
   if (f != NULL) {
     Py_BEGIN_ALLOW_THREADS;
     heddle_function_release(f);
     Py_END_ALLOW_THREADS;
   }
-  freefunc give_back = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
-  give_back(self);
-  Py_DECREF(type);
+  heddle_py_free(self);
 }
 
 static PyObject *compare(PyObject *self, PyObject *other, int op) {

@@ -115,13 +115,10 @@ static PyObject *address(PyObject *self, void *closure) {
 /* The last reference of a library or an executor waits for its work. */
 static void dealloc(PyObject *self) {
   heddle_object *o = of(self)->o;
-  PyTypeObject *type = Py_TYPE(self);
   Py_BEGIN_ALLOW_THREADS;
   heddle_object_release(o);
   Py_END_ALLOW_THREADS;
-  freefunc give_back = HEDDLE_PY_FUNCTION(freefunc, PyType_GetSlot(type, Py_tp_free));
-  give_back(self);
-  Py_DECREF(type);
+  heddle_py_free(self);
 }
 
 static PyObject *compare(PyObject *self, PyObject *other, int op) {
