@@ -25,6 +25,7 @@ heddle_status vlk_portable(const heddle_host *host, const vlk_info *info, const 
     s = want_type(info, step->types[t], err);
   }
   if (s != HEDDLE_OK) return s;
+  if (step->variant != 0) vlk_spec(out, (uint32_t)step->variant);
   const char *params = (const char *)&step->params;
   for (uint64_t at = 0; at < step->params_bytes;) {
     int64_t whole;

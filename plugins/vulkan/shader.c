@@ -11,17 +11,10 @@ typedef struct family {
 } family;
 
 static const family families[] = {
-    {"elementwise", "fused", vlk_fused},
-    {"elementwise", NULL, vlk_elementwise},
-    {"pick", NULL, vlk_pick},
-    {"contract", NULL, vlk_contract},
-    {"rows", NULL, vlk_rows},
-    {"reduce", NULL, vlk_reduce},
-    {"norm", NULL, vlk_norm},
+    {"elementwise", "fused", vlk_fused}, {"elementwise", NULL, vlk_elementwise},
+    {"contract", NULL, vlk_contract},    {"rows", NULL, vlk_rows},
+    {"reduce", NULL, vlk_reduce},        {"norm", NULL, vlk_norm},
     {"along", NULL, vlk_along},
-    {"pool", NULL, vlk_pool},
-    {"pool_where", NULL, vlk_pool},
-    {"resize", NULL, vlk_resize},
 };
 
 extern const vlk_code vlk_codes[];

@@ -71,8 +71,6 @@ heddle_status vlk_elementwise(const heddle_host *host, const struct vlk_info *in
                               heddle_error *err);
 heddle_status vlk_fused(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                         heddle_error *err);
-heddle_status vlk_pick(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                       heddle_error *err);
 heddle_status vlk_contract(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                            heddle_error *err);
 heddle_status vlk_rows(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
@@ -83,10 +81,6 @@ heddle_status vlk_norm(const heddle_host *host, const struct vlk_info *info, con
                        heddle_error *err);
 heddle_status vlk_along(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                         heddle_error *err);
-heddle_status vlk_pool(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                       heddle_error *err);
-heddle_status vlk_resize(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                         heddle_error *err);
 
 /* Of every portable text: portable.c. */
 heddle_status vlk_portable(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,

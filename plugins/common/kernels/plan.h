@@ -100,6 +100,7 @@ typedef struct k_step {
   bool is_portable;
   uint8_t n_types, types[K_TYPES];
   uint32_t param_ints;
+  int32_t variant; /* V0 */
   double turns;
   uint64_t copy_bytes, copy_at, copy_from;
   struct heddle_chain *chain; /* what tail computes, of the plan's memory, without its node and value; NULL: no tail */

@@ -101,7 +101,6 @@ typedef struct one_kernel {
 
 static const one_kernel kernels[] = {
     {"AffineGrid", "sampling", "affine_grid", 1, 0, TYPE, BY_STEPS},
-    {"AveragePool", "windows", "average_pool", 1, 0, TYPE, BY_TAPS},
     {"Col2Im", "windows", "col2im", 1, 0, NO_SIGN, BY_TAPS},
     {"Conv", "windows", "conv_any", 3, 0, NO_SIGN, BY_WEIGHTS},
     {"DeformConv", "windows", "deform_conv", 5, 0, TYPE, BY_WEIGHTS},

@@ -37,9 +37,8 @@ extern const k_entry k_select_table[], k_lines_table[], k_losses_table[], k_gene
 extern const k_entry k_attention_table[], k_signal_table[], k_products_table[], k_recurrent_table[], k_tfidf_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
 
-/* Operators of one general kernel (plan_general.h), and MaxPool; here for those whose float32 has kernels of its own. */
+/* Operators of one general kernel (plan_general.h); here for those whose float32 has kernels of its own. */
 heddle_status k_plan_general(k_node *n, heddle_error *err);
-heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err);
 static inline bool k_is_float32(const k_node *n) {
   return region_dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }

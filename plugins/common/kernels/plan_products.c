@@ -128,27 +128,6 @@ static heddle_status plan_causal(k_node *n, heddle_error *err) {
   return k_general_add(n, &m, &how, err);
 }
 
-heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err) {
-  more_op m;
-  k_general_launch how = {.text = "windows", .name = "max_pool", .n_types = 1, .n_operands = 1};
-  heddle_status s = k_general_of(n, &m, err);
-  if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
-  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
-  if (more_window_most_taps(&m) < (double)window_taps(&m) / 64)
-    return ref_refuse(&n->ref, err, "its window is too large");
-  how.items = m.out[0].count;
-  how.turns = (double)window_taps(&m) * (double)(1 + m.i[W_SPATIAL]) + 16;
-  how.mode = more_type_is_real(m.in[0].type) ? 0 : ref_type_least(m.in[0].type);
-  for (uint32_t k = 0; k < 2 && s == HEDDLE_OK; k++) {
-    if (!m.out[k].here) continue;
-    how.name = k == 0 ? "max_pool" : "max_pool_where";
-    how.out = k_output(n, k);
-    if (k == 1) how.mode = 0;
-    s = k_general_add(n, &m, &how, err);
-  }
-  return s;
-}
-
 const k_entry k_products_table[] = {
     {"CausalConvWithState", HEDDLE__TYPES_REAL, plan_causal},
     {"ConvInteger", HEDDLE__TYPES_BYTE, plan_integer},
