@@ -12,7 +12,7 @@ static heddle_status plan_gather(k_node *n, heddle_error *err) {
   ref_op op;
   int64_t words = 1;
   uint64_t indices = 0;
-  k_launch how = {.text = "pick", .name = "gather", .n_types = 1};
+  k_launch how = {.kernel = KERNEL_gather, .n_types = 1};
   k_ref_op(n, &op);
   heddle_status s = ref_plan_gather(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
@@ -63,7 +63,7 @@ static heddle_status plan_pad(k_node *n, heddle_error *err) {
   ref_op op;
   k_pad p = {0};
   int64_t words = 1;
-  k_launch how = {.text = "pick", .name = "pad", .n_types = 1};
+  k_launch how = {.kernel = KERNEL_pad, .n_types = 1};
   k_ref_op(n, &op);
   heddle_status s = ref_plan_pad(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;

@@ -36,10 +36,9 @@ static heddle_status plan_pool(k_node *n, heddle_error *err) {
   const bool where = region_node_output(n->ref.region, n->ref.node, 1) != NULL;
   ref_pool f;
   uint64_t results = 0;
-  k_launch how = {.text = "pool",
-                  .name = average ? "average_pool"
-                          : where ? "max_pool_where"
-                                  : "max_pool",
+  k_launch how = {.kernel = average ? KERNEL_average_pool
+                            : where ? KERNEL_max_pool_where
+                                    : KERNEL_max_pool,
                   .n_types = 1};
   heddle_status s = k_operand_element(n, 0, &how.types[0], err);
   if (s == HEDDLE_OK && !region_dtype_equal(n->ref.in[0]->dtype, n->ref.out->dtype))

@@ -7,12 +7,11 @@
 
 #include "plugins/common/more/more.h"
 
-/* A kernel of a text for items, each an item of a work-group. types: K_ELEMENT_*. limit: the largest index that it
+/* KERNEL_* for items, each an item of a work-group. types: K_ELEMENT_*. limit: the largest index that it
  * computes with, if larger than those of operands and result. turns: see k_step. floats: at the end of the parameters. variant: V0
  * of the text. */
 typedef struct k_launch {
-  const char *text, *name;
-  uint8_t n_types, types[K_TYPES];
+  uint8_t kernel, n_types, types[K_TYPES];
   uint64_t items, limit;
   double turns;
   uint32_t floats;
@@ -30,6 +29,9 @@ uint8_t k_unsigned_element(uint8_t type);
 
 /* The element type of operand k, which is to be one of the entry's types. */
 heddle_status k_operand_element(const k_node *n, uint32_t k, uint8_t *out, heddle_error *err);
+
+/* The same of a type, K_ELEMENT_COUNT where there is none or the device does not compute in it. */
+uint8_t k_element_or_none(const k_node *n, heddle_dtype d);
 
 /* The largest words of which elements of so many bytes are made up, and how many. */
 uint8_t k_words_of(uint64_t bytes, int64_t *words);

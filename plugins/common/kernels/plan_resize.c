@@ -55,8 +55,7 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   if (largest < bytes / sizeof *cells) largest = bytes / sizeof *cells;
   if (largest < (uint64_t)p.sums) largest = (uint64_t)p.sums;
   p.count = (int64_t)count;
-  const k_launch how = {.text = "resize",
-                        .name = "resize",
+  const k_launch how = {.kernel = KERNEL_resize,
                         .n_types = 1,
                         .types = {K_ELEMENT_F32},
                         .items = count,
