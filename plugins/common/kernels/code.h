@@ -13,41 +13,108 @@ struct heddle_chain; /* plugins/common/chain.h */
  * portable texts (portable.cl). */
 #define K_TEXT_KERNELS(X) \
   X(along, arg_group) \
-  X(along, arg_item) X(along, top_heap) X(along, top_rank) X(contract, contract) X(contract, direct) \
-      X(contract, spread) X(contract, thin) X(contract, thin_down) X(elementwise, flat) X(elementwise, fused) \
-          X(elementwise, same) X(elementwise, walk) X(half, round_bfloat) X(norm, batch_item) X(norm, batch_plane) \
-              X(norm, lrn) X(norm, norm_group) X(norm, norm_item) X(reduce, reduce_group) X(reduce, reduce_item) \
-                  X(rows, softmax_group) X(rows, softmax_item) X(tensor, tensor)
+  X(along, arg_item) \
+  X(along, top_heap) \
+  X(along, top_rank) \
+  X(contract, contract) \
+  X(contract, direct) \
+  X(contract, spread) \
+  X(contract, thin) \
+  X(contract, thin_down) \
+  X(elementwise, flat) \
+  X(elementwise, fused) \
+  X(elementwise, same) \
+  X(elementwise, walk) \
+  X(half, round_bfloat) \
+  X(norm, batch_item) \
+  X(norm, batch_plane) \
+  X(norm, lrn) \
+  X(norm, norm_group) \
+  X(norm, norm_item) \
+  X(reduce, reduce_group) \
+  X(reduce, reduce_item) \
+  X(rows, softmax_group) \
+  X(rows, softmax_item) \
+  X(tensor, tensor)
 #define K_PORTABLE_KERNELS(X) \
   X(attention, attention) \
-  X(attention, attention_cache) X(attention, attention_scores) X(attention, rotary) X(fill, range) X(gqa, gqa) \
-      X(gqa, gqa_new) X(lines, cumulate) X(lines, group_normalize) X(lines, hardmax) X(lines, lp_normalize) \
-          X(lines, mean_variance) X(lines, reduce_log) X(lines, reduce_real) X(lines, reduce_through) X( \
-              lines, reduce_whole) X(lines, softmax_line) X(losses, log_probability) X(losses, loss_all) \
-              X(losses, loss_each) X(nbits, matmul_nbits) X(pick, gather) X(pick, pad) X(pool, average_pool) X( \
-                  pool, max_pool) X(pool, max_pool_where) X(products, conv_bytes) X(products, det) X(products, einsum) \
-                  X(products, from_workspace) X(products, gemm_any) X(products, gemm_scaled) X(products, matmul_any) \
-                      X(products, matmul_bytes) X(products, narrow) X(products, qlinear_conv) \
-                          X(products, qlinear_matmul) X(products, to_workspace) X(quantize, dequantize) \
-                              X(quantize, dequantize_wide) X(quantize, quantize) X(recurrent, linear_init) \
-                                  X(recurrent, linear_step) X(recurrent, rnn_init) X(recurrent, rnn_state) \
-                                      X(recurrent, rnn_step) X(resize, resize) X(sampling, affine_grid) \
-                                          X(sampling, grid_sample) X(sampling, roi_align) X(scaled, layer) \
-                                              X(scaled, scaled) X(select, crop_pad) X(select, eye) \
-                                                  X(select, gather_elements) X(select, gather_nd) X(select, one_hot) \
-                                                      X(select, reverse) X(select, scatter_elements) X( \
-                                                          select, scatter_elements_with) X(select, scatter_nd) \
-                                                          X(select, scatter_nd_with) X(select, tensor_scatter) X( \
-                                                              select, trilu) X(signal, dft) X(signal, dynamic_fold) \
-                                                              X(signal, dynamic_limits) X(signal, dynamic_quantize) \
-                                                                  X(signal, dynamic_scale) X(tfidf, tfidf) \
-                                                                      X(windows, causal_conv) \
-                                                                          X(windows, causal_state) X(windows, col2im) \
-                                                                              X(windows, conv_any) \
-                                                                                  X(windows, deform_conv) \
-                                                                                      X(windows, global_lp_pool) \
-                                                                                          X(windows, lp_pool) \
-                                                                                              X(windows, unpool)
+  X(attention, attention_cache) \
+  X(attention, attention_scores) \
+  X(attention, rotary) \
+  X(fill, range) \
+  X(gqa, gqa) \
+  X(gqa, gqa_new) \
+  X(lines, cumulate) \
+  X(lines, group_normalize) \
+  X(lines, hardmax) \
+  X(lines, lp_normalize) \
+  X(lines, mean_variance) \
+  X(lines, reduce_log) \
+  X(lines, reduce_real) \
+  X(lines, reduce_through) \
+  X(lines, reduce_whole) \
+  X(lines, softmax_line) \
+  X(losses, log_probability) \
+  X(losses, loss_all) \
+  X(losses, loss_each) \
+  X(nbits, matmul_nbits) \
+  X(pick, gather) \
+  X(pick, pad) \
+  X(pool, average_pool) \
+  X(pool, max_pool) \
+  X(pool, max_pool_where) \
+  X(products, conv_bytes) \
+  X(products, det) \
+  X(products, einsum) \
+  X(products, from_workspace) \
+  X(products, gemm_any) \
+  X(products, gemm_scaled) \
+  X(products, matmul_any) \
+  X(products, matmul_bytes) \
+  X(products, narrow) \
+  X(products, qlinear_conv) \
+  X(products, qlinear_matmul) \
+  X(products, to_workspace) \
+  X(quantize, dequantize) \
+  X(quantize, dequantize_wide) \
+  X(quantize, quantize) \
+  X(recurrent, linear_init) \
+  X(recurrent, linear_step) \
+  X(recurrent, rnn_init) \
+  X(recurrent, rnn_state) \
+  X(recurrent, rnn_step) \
+  X(resize, resize) \
+  X(sampling, affine_grid) \
+  X(sampling, grid_sample) \
+  X(sampling, roi_align) \
+  X(scaled, layer) \
+  X(scaled, scaled) \
+  X(select, crop_pad) \
+  X(select, eye) \
+  X(select, gather_elements) \
+  X(select, gather_nd) \
+  X(select, one_hot) \
+  X(select, reverse) \
+  X(select, scatter_elements) \
+  X(select, scatter_elements_with) \
+  X(select, scatter_nd) \
+  X(select, scatter_nd_with) \
+  X(select, tensor_scatter) \
+  X(select, trilu) \
+  X(signal, dft) \
+  X(signal, dynamic_fold) \
+  X(signal, dynamic_limits) \
+  X(signal, dynamic_quantize) \
+  X(signal, dynamic_scale) \
+  X(tfidf, tfidf) \
+  X(windows, causal_conv) \
+  X(windows, causal_state) \
+  X(windows, col2im) \
+  X(windows, conv_any) \
+  X(windows, deform_conv) \
+  X(windows, global_lp_pool) \
+  X(windows, lp_pool) \
+  X(windows, unpool)
 
 enum {
 #define K_ENUM(text, name) KERNEL_##name,
@@ -97,13 +164,25 @@ static inline bool k_element_is_real(uint8_t type) {
   return type >= K_ELEMENT_F32 && type <= K_ELEMENT_BF16;
 }
 
-/* What a kernel of a text is compiled with, beside its types: macros of these names. */
+/* What a kernel of a text is compiled with, beside its types: macros of these names, of contract.cl, rows.cl, norm.cl, reduce.cl. */
 #define K_FLAGS(X) \
   X(HAS_C) \
-  X(A_DOWN) X(B_DOWN) X(CONV) X(TRANSPOSED) X(EACH_8) X(RUNS) /* contract.cl */ \
-      X(LOG)                                                  /* rows.cl */ \
-      X(LAYER) X(HAS_BIAS) X(HAS_MEAN) X(HAS_LESS)            /* norm.cl */ \
-      X(R_SUM) X(R_MEAN) X(R_MAX) X(R_MIN) X(R_PROD)          /* reduce.cl */
+  X(A_DOWN) \
+  X(B_DOWN) \
+  X(CONV) \
+  X(TRANSPOSED) \
+  X(EACH_8) \
+  X(RUNS) \
+  X(LOG) \
+  X(LAYER) \
+  X(HAS_BIAS) \
+  X(HAS_MEAN) \
+  X(HAS_LESS) \
+  X(R_SUM) \
+  X(R_MEAN) \
+  X(R_MAX) \
+  X(R_MIN) \
+  X(R_PROD)
 enum {
 #define K_FLAG(name) K_FLAG_##name,
   K_FLAGS(K_FLAG) K_FLAG_COUNT,
@@ -114,7 +193,13 @@ enum {
 };
 
 /* Expressions of kind 0 (RAW in elementwise.cl), which are none of operators/. */
-#define K_RAWS(X) X(COPY) X(CAST) X(CAST_BOOL) X(CAST_TRUTH) X(CAST_WHOLE) X(WHERE)
+#define K_RAWS(X) \
+  X(COPY) \
+  X(CAST) \
+  X(CAST_BOOL) \
+  X(CAST_TRUTH) \
+  X(CAST_WHOLE) \
+  X(WHERE)
 enum {
 #define K_RAW(name) K_RAW_##name,
   K_RAWS(K_RAW) K_RAW_COUNT
