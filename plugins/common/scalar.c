@@ -43,6 +43,16 @@ scalar_info scalar_find(const char *name) {
   return out;
 }
 
+uint16_t scalar_number(const char *name) {
+  uint16_t i = 0;
+  while (i < COUNT(lines) && strcmp(lines[i].name, name) != 0) i++;
+  return i;
+}
+
+const char *scalar_name(uint16_t number) {
+  return lines[number].name;
+}
+
 bool scalar_known(const char *op) {
   const size_t length = strlen(op);
   for (size_t i = 0; i < COUNT(lines); i++) {

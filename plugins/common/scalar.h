@@ -25,6 +25,10 @@ typedef struct scalar_info {
 /* No kinds where there is no such name. Pure, any thread. */
 scalar_info scalar_find(const char *name);
 
+/* A number for each name that there is, and back. */
+uint16_t scalar_number(const char *name);
+const char *scalar_name(uint16_t number);
+
 /* What a node computes. */
 typedef struct scalar_call {
   const char *name; /* of a variant, or of the node's operator */

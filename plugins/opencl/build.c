@@ -2,13 +2,13 @@
  * a cache folder a text's binary is looked for there first; one that the driver refuses is built again. */
 #include "opencl.h"
 
+#include "plugins/common/chain.h"
 #include "plugins/common/kernels/plan.h"
 
 struct ocl_program {
   ocl_program *next;
-  const char *text, *kernel; /* static */
-  const char *tail;          /* its own; empty: none */
-  char options[K_OPTIONS_BYTES];
+  k_code code;
+  const heddle_chain *chain; /* its own; NULL: none */
   cl_program program;
   filecache_key key;
   bool is_kept_late; /* its binary is stored when it is released */
@@ -98,31 +98,32 @@ static bool is_stored(const heddle_pdevice *dev) {
  * defined they are left out, and the prelude declares what kernels use. */
 #define DECLARES " -D_OPENCL_H_ -DK_DECLARES"
 
-static heddle_status build_with(heddle_pdevice *dev, const char *name, const char *kernel, const char *tail,
-                                const char *extra, bool declares, ocl_program *to, heddle_error *err) {
+static heddle_status build_with(heddle_pdevice *dev, const k_code *code, const char *tail, bool declares,
+                                ocl_program *to, heddle_error *err) {
+  const k_kernel *kernel = &k_kernels[code->kernel];
   cl_program *out = &to->program;
-  const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
+  const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(kernel->text)};
   const char *sources[4] = {NULL, NULL, NULL, tail};
   size_t lengths[4] = {0, 0, 0, strlen(tail)};
-  char options[K_OPTIONS_BYTES + 192], what[K_OPTIONS_BYTES + 128];
-  cl_int code = CL_SUCCESS;
+  char macros[K_CODE_TEXT], options[K_CODE_TEXT + 128], what[K_CODE_TEXT + 128];
+  cl_int state = CL_SUCCESS;
   for (int i = 0; i < 3; i++) {
     if (parts[i] == NULL)
-      return p_fail(err, HEDDLE_EINTERNAL, 0, "opencl:%u: there is no kernel text '%s'", dev->index, name);
+      return p_fail(err, HEDDLE_EINTERNAL, 0, "opencl:%u: there is no kernel text '%s'", dev->index, kernel->text);
     sources[i] = parts[i]->text;
     lengths[i] = (size_t)parts[i]->bytes;
   }
-  snprintf(options, sizeof options, "-cl-std=CL1.2%s%s -DK_%s %s",
-           dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", declares ? DECLARES : "", kernel,
-           extra);
-  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", kernel, name, extra);
+  k_code_text(code, false, macros);
+  snprintf(options, sizeof options, "-cl-std=CL1.2%s%s %s",
+           dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", declares ? DECLARES : "", macros);
+  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", kernel->name, kernel->text, macros);
 
   const filecache_key key = ocl_cache_key_of(dev, sources, lengths, 4, options);
   if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 4, options);
   *out = from_cache(dev, key, options);
   if (*out != NULL) return HEDDLE_OK;
-  cl_program program = clCreateProgramWithSource(dev->context, 4, sources, lengths, &code);
-  heddle_status s = ocl_check(dev, code, what, err);
+  cl_program program = clCreateProgramWithSource(dev->context, 4, sources, lengths, &state);
+  heddle_status s = ocl_check(dev, state, what, err);
   if (s != HEDDLE_OK) return s;
   s = ocl_build(dev, program, options, what, err);
   if (s != HEDDLE_OK) {
@@ -137,44 +138,49 @@ static heddle_status build_with(heddle_pdevice *dev, const char *name, const cha
 }
 
 /* Another version of PoCL may need its own declarations. */
-static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *kernel, const char *tail,
-                                const char *extra, ocl_program *to, heddle_error *err) {
+static heddle_status build_text(heddle_pdevice *dev, const k_code *code, const char *tail, ocl_program *to,
+                                heddle_error *err) {
   if (dev->info->writes && !dev->declares_not) {
-    const heddle_status s = build_with(dev, name, kernel, tail, extra, true, to, err);
+    const heddle_status s = build_with(dev, code, tail, true, to, err);
     if (s != HEDDLE_ECOMPILE) return s;
   }
-  const heddle_status s = build_with(dev, name, kernel, tail, extra, false, to, err);
+  const heddle_status s = build_with(dev, code, tail, false, to, err);
   if (dev->info->writes && s == HEDDLE_OK) dev->declares_not = true;
+  return s;
+}
+
+static heddle_status build(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, ocl_program *to,
+                           heddle_error *err) {
+  char *tail = NULL;
+  if (chain == NULL) return build_text(dev, code, "", to, err);
+  heddle_status s = k_chain_text(dev->host, chain, &tail, err);
+  if (s != HEDDLE_OK) return s;
+  s = build_text(dev, code, tail, to, err);
+  dev->host->free(dev->host->ctx, tail);
   return s;
 }
 
 /* ---------------------------------------------------------------- kept programs */
 
-heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
-                              const char *options, cl_program *out, heddle_error *err) {
-  const size_t tail_bytes = tail != NULL ? strlen(tail) + 1 : 1;
+heddle_status ocl_program_get(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, cl_program *out,
+                              heddle_error *err) {
   heddle_status s = ocl_health(dev, err);
   void *memory = NULL;
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&dev->build_lock);
   for (ocl_program *p = dev->programs; p != NULL; p = p->next) {
-    if (strcmp(p->text, text) != 0 || strcmp(p->kernel, kernel) != 0 ||
-        strcmp(p->tail, tail != NULL ? tail : "") != 0 || strcmp(p->options, options) != 0)
-      continue;
+    if (!k_code_same(&p->code, p->chain, code, chain)) continue;
     *out = p->program;
     pthread_mutex_unlock(&dev->build_lock);
     return HEDDLE_OK;
   }
-  s = ocl_new(dev->host, sizeof(ocl_program) + tail_bytes, "a program", &memory, err);
+  s = ocl_new(dev->host, sizeof(ocl_program) + (chain != NULL ? sizeof *chain : 0), "a program", &memory, err);
   if (s == HEDDLE_OK) {
     ocl_program *p = memory;
-    if (tail != NULL) memcpy(p + 1, tail, tail_bytes);
-    p->tail = (const char *)(p + 1);
-    s = build_text(dev, text, kernel, p->tail, options, p, err);
+    s = build(dev, code, chain, p, err);
     if (s == HEDDLE_OK) {
-      p->text = text;
-      p->kernel = kernel;
-      snprintf(p->options, sizeof p->options, "%s", options);
+      p->code = *code;
+      if (chain != NULL) p->chain = memcpy(p + 1, chain, sizeof *chain);
       p->next = dev->programs;
       dev->programs = p;
       *out = p->program;

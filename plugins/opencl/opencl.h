@@ -275,10 +275,10 @@ void ocl_graph_free(heddle_pgraph *graph);
 
 /* ---------------------------------------------------------------- programs (build.c, cache.c) */
 
-/* The program of one kernel of a text, with what comes behind the text (NULL: nothing) and options, built on this device at
- * its first use and kept until it is closed. text and kernel are static. */
-heddle_status ocl_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
-                              const char *options, cl_program *out, heddle_error *err);
+/* The program of a code, with the chain that it computes (NULL: none), built on this device at its first use and kept until it
+ * is closed. */
+heddle_status ocl_program_get(heddle_pdevice *dev, const k_code *code, const struct heddle_chain *chain,
+                              cl_program *out, heddle_error *err);
 void ocl_programs_release(heddle_pdevice *dev);
 
 /* Builds a program made from source or a binary; a failure has the log in err. what names it. */

@@ -133,9 +133,10 @@ static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *regio
     const k_step *step = &op->k.plan.steps[i];
     ocl_product product;
     op->by_blas[i] = ocl_blas_takes(dev, step, &product) && ocl_blas_warm(dev, &product);
+    k_code code = step->code;
+    if (op->by_blas[i]) code.kernel = KERNEL_spread;
     if (step->kind == K_STEP_KERNEL && (!op->by_blas[i] || product.beta != 0.0f))
-      s = ocl_program_get(dev, step->text, op->by_blas[i] ? "spread" : step->name, step->tail, step->options,
-                          &op->programs[i], err);
+      s = ocl_program_get(dev, &code, step->chain, &op->programs[i], err);
     op->k.plan.is_fixed |= op->by_blas[i]; /* CLBlast chooses its kernels by sizes */
   }
   if (s == HEDDLE_OK && op->k.plan.table != NULL) s = make_table(op, err);
@@ -244,10 +245,10 @@ static cl_int set_args(const k_op *k, uint32_t i, uint32_t first, uint64_t group
 }
 
 /* A kernel of step i's program, with the step's operands from first on. */
-static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, const char *name, uint32_t first, uint64_t groups,
+static heddle_status bind_kernel(const heddle_pop *op, uint32_t i, uint8_t kernel, uint32_t first, uint64_t groups,
                                  const operand *operands, dispatch *d, heddle_error *err) {
   cl_int code = CL_SUCCESS;
-  d->kernel = clCreateKernel(op->programs[i], name, &code);
+  d->kernel = clCreateKernel(op->programs[i], k_kernels[kernel].name, &code);
   if (code != CL_SUCCESS) d->kernel = NULL;
   if (code == CL_SUCCESS) code = set_args(&op->k, i, first, groups, operands, d);
   return ocl_check(op->dev, code, "bind a kernel", err);
@@ -263,7 +264,8 @@ static heddle_status bind_product(const heddle_pop *op, uint32_t i, const operan
   ocl_blas_takes(op->dev, step, &product);
   if (product.beta != 0.0f) {
     launch->n_dispatches++;
-    heddle_status s = bind_kernel(op, i, "spread", 2, results / K_GROUP + (results % K_GROUP != 0), operands, d++, err);
+    heddle_status s =
+        bind_kernel(op, i, KERNEL_spread, 2, results / K_GROUP + (results % K_GROUP != 0), operands, d++, err);
     if (s != HEDDLE_OK) return s;
   }
   d->product = product;
@@ -296,7 +298,7 @@ static heddle_status bind_steps(heddle_pop *op, heddle_plaunch *launch, const op
       continue;
     }
     launch->n_dispatches++;
-    if (step->kind == K_STEP_KERNEL) s = bind_kernel(op, i, step->name, 0, step->groups, operands, d, err);
+    if (step->kind == K_STEP_KERNEL) s = bind_kernel(op, i, step->code.kernel, 0, step->groups, operands, d, err);
     else set_copy(&op->k, i, operands, d);
   }
   return s;

@@ -16,15 +16,17 @@ static heddle_status want_type(const vlk_info *info, uint8_t type, heddle_error 
 
 heddle_status vlk_portable(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                            heddle_error *err) {
+  const k_code *code = &step->code;
   char name[64];
   (void)host;
-  int used = snprintf(name, sizeof name, "%s", step->name);
+  int used = snprintf(name, sizeof name, "%s", k_kernels[code->kernel].name);
   heddle_status s = vlk_want_turns(info, step->turns, err);
-  for (uint32_t t = 0; t < step->n_types && s == HEDDLE_OK; t++) {
-    used += snprintf(name + used, sizeof name - (size_t)used, "_%s", k_element_names[step->types[t]]);
-    s = want_type(info, step->types[t], err);
+  for (uint32_t t = 0; t < code->n_types && s == HEDDLE_OK; t++) {
+    used += snprintf(name + used, sizeof name - (size_t)used, "_%s", k_element_names[code->types[t]]);
+    s = want_type(info, code->types[t], err);
   }
   if (s != HEDDLE_OK) return s;
+  if (code->variant != 0) vlk_spec(out, (uint32_t)code->variant);
   const char *params = (const char *)&step->params;
   for (uint64_t at = 0; at < step->params_bytes;) {
     int64_t whole;

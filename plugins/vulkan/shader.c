@@ -1,27 +1,17 @@
-/* The calls of shader.h: the table of families, which plan's text each one translates, and what they have in common. */
+/* The calls of shader.h: the table of families, which of the plan's kernels each one translates, and what they have in common. */
 #include "vulkan.h"
 
 #include "shader.h"
 
-#include <stdlib.h>
-
-typedef struct family {
-  const char *text, *name; /* of the plan's step; name NULL: any */
-  vlk_family make;
-} family;
-
-static const family families[] = {
-    {"elementwise", "fused", vlk_fused},
-    {"elementwise", NULL, vlk_elementwise},
-    {"pick", NULL, vlk_pick},
-    {"contract", NULL, vlk_contract},
-    {"rows", NULL, vlk_rows},
-    {"reduce", NULL, vlk_reduce},
-    {"norm", NULL, vlk_norm},
-    {"along", NULL, vlk_along},
-    {"pool", NULL, vlk_pool},
-    {"pool_where", NULL, vlk_pool},
-    {"resize", NULL, vlk_resize},
+/* Of a kernel, NULL for none; portable ones have one together. */
+static const vlk_family families[KERNEL_TEXTS] = {
+    [KERNEL_fused] = vlk_fused,       [KERNEL_same] = vlk_elementwise,    [KERNEL_flat] = vlk_elementwise,
+    [KERNEL_walk] = vlk_elementwise,  [KERNEL_contract] = vlk_contract,   [KERNEL_direct] = vlk_contract,
+    [KERNEL_thin] = vlk_contract,     [KERNEL_thin_down] = vlk_contract,  [KERNEL_softmax_group] = vlk_rows,
+    [KERNEL_softmax_item] = vlk_rows, [KERNEL_reduce_group] = vlk_reduce, [KERNEL_reduce_item] = vlk_reduce,
+    [KERNEL_batch_item] = vlk_norm,   [KERNEL_batch_plane] = vlk_norm,    [KERNEL_lrn] = vlk_norm,
+    [KERNEL_norm_group] = vlk_norm,   [KERNEL_norm_item] = vlk_norm,      [KERNEL_arg_group] = vlk_along,
+    [KERNEL_arg_item] = vlk_along,    [KERNEL_top_heap] = vlk_along,      [KERNEL_top_rank] = vlk_along,
 };
 
 extern const vlk_code vlk_codes[];
@@ -36,21 +26,15 @@ const vlk_code *vlk_code_find(const char *name) {
 
 heddle_status vlk_shader_of(const heddle_host *host, const vlk_info *info, const k_step *step, uint32_t halves,
                             vlk_shader *out, heddle_error *err) {
-  char word[VLK_OPTION_BYTES];
-  vlk_family make = NULL;
+  const k_kernel *kernel = &k_kernels[step->code.kernel];
+  const vlk_family make = k_is_portable(step->code.kernel) ? vlk_portable : families[step->code.kernel];
   memset(out, 0, sizeof *out);
   out->groups = step->groups;
   out->halves = halves;
   out->n_operands = step->n_args;
-  if (step->is_portable) make = vlk_portable;
-  for (size_t i = 0; i < sizeof families / sizeof families[0] && make == NULL; i++) {
-    if (strcmp(families[i].text, step->text) == 0 &&
-        (families[i].name == NULL || strcmp(families[i].name, step->name) == 0))
-      make = families[i].make;
-  }
   if (make == NULL)
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader '%s' of '%s' yet", step->name, step->text);
-  if (vlk_option(step, "IDX", word) && strcmp(word, "int") != 0)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "there is no shader '%s' of '%s' yet", kernel->name, kernel->text);
+  if (step->code.wide)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "an operand has more elements than its shaders count, 2147479552");
   heddle_status s = make(host, info, step, out, err);
   if (s == HEDDLE_OK && out->wide)
@@ -71,26 +55,6 @@ void vlk_shader_free(const heddle_host *host, vlk_shader *shader) {
 }
 
 /* ---------------------------------------------------------------- for the families */
-
-bool vlk_option(const k_step *step, const char *key, char word[VLK_OPTION_BYTES]) {
-  const size_t length = strlen(key);
-  for (const char *at = step->options; (at = strstr(at, "-D")) != NULL;) {
-    at += 2;
-    if (strncmp(at, key, length) != 0 || (at[length] != '=' && at[length] != ' ' && at[length] != '\0')) continue;
-    at += length + (at[length] == '=');
-    const size_t bytes = strcspn(at, " ");
-    if (bytes >= VLK_OPTION_BYTES) return false;
-    memcpy(word, at, bytes);
-    word[bytes] = '\0';
-    return true;
-  }
-  return false;
-}
-
-int32_t vlk_option_int(const k_step *step, const char *key, int32_t fallback) {
-  char word[VLK_OPTION_BYTES];
-  return vlk_option(step, key, word) ? (int32_t)strtol(word, NULL, 10) : fallback;
-}
 
 heddle_status vlk_pick_code(vlk_shader *out, heddle_error *err, const char *format, ...) {
   char name[64];

@@ -19,7 +19,7 @@
 
 struct vlk_info;
 
-enum { VLK_SPECS = 16, VLK_PARAM_WORDS = 96, VLK_OPTION_BYTES = 32 };
+enum { VLK_SPECS = 16, VLK_PARAM_WORDS = 96 };
 
 /* A variant: SPIR-V that the build made of shaders/ (shaders.cmake), by its name there. */
 typedef struct vlk_code {
@@ -71,8 +71,6 @@ heddle_status vlk_elementwise(const heddle_host *host, const struct vlk_info *in
                               heddle_error *err);
 heddle_status vlk_fused(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                         heddle_error *err);
-heddle_status vlk_pick(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                       heddle_error *err);
 heddle_status vlk_contract(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                            heddle_error *err);
 heddle_status vlk_rows(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
@@ -83,20 +81,10 @@ heddle_status vlk_norm(const heddle_host *host, const struct vlk_info *info, con
                        heddle_error *err);
 heddle_status vlk_along(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                         heddle_error *err);
-heddle_status vlk_pool(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                       heddle_error *err);
-heddle_status vlk_resize(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
-                         heddle_error *err);
 
 /* Of every portable text: portable.c. */
 heddle_status vlk_portable(const heddle_host *host, const struct vlk_info *info, const k_step *step, vlk_shader *out,
                            heddle_error *err);
-
-/* What a step's option says: vlk_option(step, "T0", word) of "... -DT0=float ..." is true and gives "float". */
-bool vlk_option(const k_step *step, const char *key, char word[VLK_OPTION_BYTES]);
-
-/* The same as a number; fallback where there is no such option. */
-int32_t vlk_option_int(const k_step *step, const char *key, int32_t fallback);
 
 /* Picks the variant that format names. HEDDLE_EINTERNAL where there is none. */
 P_PRINTF(3, 4)

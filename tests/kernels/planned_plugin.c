@@ -19,8 +19,11 @@ static const heddle_plugin *under;
 static const heddle_host *the_host;
 
 static bool write_program(const k_step *step) {
-  const char *tail = step->tail != NULL ? step->tail : "";
-  const char *parts[] = {step->text, "\n-DK_", step->name, " ", step->options, "\n", step->name, "\n", tail};
+  const k_kernel *kernel = &k_kernels[step->code.kernel];
+  char macros[K_CODE_TEXT], *tail = NULL;
+  k_code_text(&step->code, false, macros);
+  if (step->chain != NULL && k_chain_text(the_host, step->chain, &tail, NULL) != HEDDLE_OK) return false;
+  const char *parts[] = {kernel->text, "\n", macros, "\n", kernel->name, "\n", tail != NULL ? tail : ""};
   filecache_key key = filecache_key_start();
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) filecache_key_add(&key, parts[i], strlen(parts[i]));
   char name[CACHEFILE_NAME], why[CACHEFILE_WHY];
@@ -29,12 +32,13 @@ static bool write_program(const k_step *step) {
   cachefile f;
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) bytes += strlen(parts[i]);
   filecache_name(name, "planned", filecache_key_end(key), "txt");
-  if (!cachefile_begin(&f, &place, name, bytes, why)) return false;
-  bool good = true;
+  const bool begun = cachefile_begin(&f, &place, name, bytes, why);
+  bool good = begun;
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
     good = good && cachefile_put(&f, parts[i], strlen(parts[i]), why);
   if (good) good = cachefile_keep(&f, false, why);
-  else cachefile_drop(&f);
+  else if (begun) cachefile_drop(&f);
+  the_host->free(the_host->ctx, tail);
   return good;
 }
 

@@ -144,7 +144,7 @@ def variants():
         for kernel, first, second in lines if text != "portable" else []:
             for types in itertools.product(*(x.split() for x in (first, second) if x)):
                 words = "".join(f" -DT{k}={t}" + (f" -DT{k}_REAL" if "f" in t else "") for k, t in enumerate(types))
-                found.append((text, f"-DIDX=int -DK_{kernel}{words}", ""))
+                found.append((text, f"-DIDX=int -DV0=1 -DK_{kernel}{words}", ""))
     assert len(found) > 300
     return found if sizes.SCALE >= 1 else found[::8]
 

@@ -3,13 +3,13 @@
  * log. */
 #include "gpu.h"
 
+#include "plugins/common/chain.h"
 #include "plugins/common/gpu/image.h"
 
 struct gpu_program {
   gpu_program *next;
-  const char *text, *kernel; /* static */
-  const char *tail;          /* its own; empty: none */
-  char options[K_OPTIONS_BYTES];
+  k_code code;
+  const heddle_chain *chain; /* its own; NULL: none */
   void *module;
 };
 
@@ -100,28 +100,15 @@ heddle_status gpu_image_get(heddle_pdevice *dev, const char *what, const char *s
 
 /* ---------------------------------------------------------------- sources */
 
-/* The options "-DNAME=VALUE ..." as lines "#define NAME VALUE": the compilers' own headers, which are read before, have
- * names of the same spelling. at has room for 16 times the options; its end comes back. */
-static char *write_defines(char *at, const char *options) {
-  for (const char *o = options; *o != '\0';) {
-    const size_t length = strcspn(o, " ");
-    if (length > 2 && strncmp(o, "-D", 2) == 0) {
-      const char *equals = memchr(o, '=', length);
-      const size_t name = (equals != NULL ? (size_t)(equals - o) : length) - 2;
-      const char *value = equals != NULL ? equals + 1 : "1";
-      const size_t value_bytes = equals != NULL ? length - name - 3 : 1;
-      at += sprintf(at, "#define %.*s %.*s\n", (int)name, o + 2, (int)value_bytes, value);
-    }
-    o += length + (o[length] == ' ');
-  }
-  return at;
-}
-
-/* A whole program, of host->alloc. */
-static heddle_status make_source(heddle_pdevice *dev, const char *name, const char *kernel, const char *tail,
-                                 const char *options, char **out, heddle_error *err) {
+/* A whole program, of host->alloc. Macros are lines: the compilers' own headers, which are read before, have names of the same
+ * spelling. */
+static heddle_status make_source(heddle_pdevice *dev, const k_code *code, const char *tail, char **out,
+                                 heddle_error *err) {
+  const char *name = k_kernels[code->kernel].text;
   const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
-  uint64_t bytes = strlen(tail) + 16 * strlen(options) + strlen(kernel) + 32;
+  char macros[K_CODE_TEXT];
+  k_code_text(code, true, macros);
+  uint64_t bytes = strlen(tail) + strlen(macros) + 1;
   void *memory = NULL;
   for (int i = 0; i < 3; i++) {
     if (parts[i] == NULL)
@@ -132,8 +119,7 @@ static heddle_status make_source(heddle_pdevice *dev, const char *name, const ch
   heddle_status s = gpu_new(dev->host, bytes, "a program's source", &memory, err);
   if (s != HEDDLE_OK) return s;
   char *at = memory;
-  at += sprintf(at, "#define K_%s 1\n", kernel);
-  at = write_defines(at, options);
+  at += sprintf(at, "%s", macros);
   for (int i = 0; i < 3; i++) {
     memcpy(at, parts[i]->text, (size_t)parts[i]->bytes);
     at += parts[i]->bytes;
@@ -143,16 +129,18 @@ static heddle_status make_source(heddle_pdevice *dev, const char *name, const ch
   return HEDDLE_OK;
 }
 
-static heddle_status build_text(heddle_pdevice *dev, const char *name, const char *kernel, const char *tail,
-                                const char *options, void **module, heddle_error *err) {
+static heddle_status build_text(heddle_pdevice *dev, const k_code *code, const char *tail, void **module,
+                                heddle_error *err) {
   const heddle_host *host = dev->host;
-  char what[K_OPTIONS_BYTES + 128];
+  char macros[K_CODE_TEXT], what[K_CODE_TEXT + 128];
   char *source = NULL;
   bool cached = true;
   void *image = NULL;
   uint64_t bytes = 0;
-  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", kernel, name, options);
-  heddle_status s = make_source(dev, name, kernel, tail, options, &source, err);
+  k_code_text(code, false, macros);
+  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", k_kernels[code->kernel].name,
+           k_kernels[code->kernel].text, macros);
+  heddle_status s = make_source(dev, code, tail, &source, err);
   if (s != HEDDLE_OK) return s;
   s = make_image(dev, what, source, &cached, &image, &bytes, err);
   if (s == HEDDLE_OK) s = gpu_image_load(dev, what, image, module, err);
@@ -169,33 +157,38 @@ static heddle_status build_text(heddle_pdevice *dev, const char *name, const cha
   return s;
 }
 
+static heddle_status build(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, void **module,
+                           heddle_error *err) {
+  char *tail = NULL;
+  if (chain == NULL) return build_text(dev, code, "", module, err);
+  heddle_status s = k_chain_text(dev->host, chain, &tail, err);
+  if (s != HEDDLE_OK) return s;
+  s = build_text(dev, code, tail, module, err);
+  dev->host->free(dev->host->ctx, tail);
+  return s;
+}
+
 /* ---------------------------------------------------------------- kept programs */
 
-heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
-                              const char *options, void **module, heddle_error *err) {
-  const size_t tail_bytes = tail != NULL ? strlen(tail) + 1 : 1;
+heddle_status gpu_program_get(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, void **module,
+                              heddle_error *err) {
   heddle_status s = gpu_health(dev, err);
   void *memory = NULL;
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&dev->build_lock);
   for (gpu_program *p = dev->programs; p != NULL; p = p->next) {
-    if (strcmp(p->text, text) != 0 || strcmp(p->kernel, kernel) != 0 ||
-        strcmp(p->tail, tail != NULL ? tail : "") != 0 || strcmp(p->options, options) != 0)
-      continue;
+    if (!k_code_same(&p->code, p->chain, code, chain)) continue;
     *module = p->module;
     pthread_mutex_unlock(&dev->build_lock);
     return HEDDLE_OK;
   }
-  s = gpu_new(dev->host, sizeof(gpu_program) + tail_bytes, "a program", &memory, err);
+  s = gpu_new(dev->host, sizeof(gpu_program) + (chain != NULL ? sizeof *chain : 0), "a program", &memory, err);
   if (s == HEDDLE_OK) {
     gpu_program *p = memory;
-    if (tail != NULL) memcpy(p + 1, tail, tail_bytes);
-    p->tail = (const char *)(p + 1);
-    s = build_text(dev, text, kernel, p->tail, options, &p->module, err);
+    s = build(dev, code, chain, &p->module, err);
     if (s == HEDDLE_OK) {
-      p->text = text;
-      p->kernel = kernel;
-      snprintf(p->options, sizeof p->options, "%s", options);
+      p->code = *code;
+      if (chain != NULL) p->chain = memcpy(p + 1, chain, sizeof *chain);
       p->next = dev->programs;
       dev->programs = p;
       *module = p->module;

@@ -362,11 +362,10 @@ void gpu_weights_close(heddle_pdevice *dev);
 
 /* ---------------------------------------------------------------- programs (compile.c) */
 
-/* The module of one kernel of a text, with what comes behind the text (NULL: nothing) and options ("-DNAME=VALUE ..."), compiled for
- * this device at its first use, or read from the cache, and kept until the device is closed. text and kernel are static. Not
- * inside gpu_enter. */
-heddle_status gpu_program_get(heddle_pdevice *dev, const char *text, const char *kernel, const char *tail,
-                              const char *options, void **module, heddle_error *err);
+/* The module of a code, with the chain that it computes (NULL: none), compiled for this device at its first use, or read from the
+ * cache, and kept until the device is closed. Not inside gpu_enter. */
+heddle_status gpu_program_get(heddle_pdevice *dev, const k_code *code, const struct heddle_chain *chain, void **module,
+                              heddle_error *err);
 void gpu_programs_close(heddle_pdevice *dev); /* inside gpu_enter */
 
 /* A kernel of a module, loaded: a driver that loads code at its first use would do so at the first launch, which waits for

@@ -138,8 +138,9 @@ static heddle_status prepare_step(heddle_pop *op, const heddle_pregion *region, 
   heddle_status s = gpu_library_prepare(op->dev, region, step, &op->by_library[i], err);
   if (s != HEDDLE_OK) op->by_library[i] = NULL;
   if (s != HEDDLE_OK || op->by_library[i] != NULL) return s;
-  s = gpu_program_get(op->dev, step->text, step->name, step->tail, step->options, &module, err);
-  return s == HEDDLE_OK ? find_function(op->dev, module, step->name, &op->functions[i], err) : s;
+  s = gpu_program_get(op->dev, &step->code, step->chain, &module, err);
+  if (s != HEDDLE_OK) return s;
+  return find_function(op->dev, module, k_kernels[step->code.kernel].name, &op->functions[i], err);
 }
 
 static heddle_status op_prepare(heddle_pdevice *dev, const heddle_pregion *region, uint32_t offer, heddle_pop **out,

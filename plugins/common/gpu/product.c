@@ -109,14 +109,13 @@ uint64_t gpu_product_workspace(const gpu_ask *ask, const gpu_product *p, uint64_
 
 /* ---------------------------------------------------------------- a step */
 
-heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const char *options, const char *name,
-                                 void **out, heddle_error *err) {
+heddle_status gpu_product_kernel(heddle_pdevice *dev, const k_code *code, void **out, heddle_error *err) {
   gpu_scope scope;
   void *module = NULL;
-  heddle_status s = gpu_program_get(dev, text, name, NULL, options, &module, err);
+  heddle_status s = gpu_program_get(dev, code, NULL, &module, err);
   if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;
-  s = gpu_check(dev, gpu_function_get(dev, module, name, out), "find a kernel", err);
+  s = gpu_check(dev, gpu_function_get(dev, module, k_kernels[code->kernel].name, out), "find a kernel", err);
   gpu_leave(dev, &scope);
   return s;
 }
@@ -130,10 +129,11 @@ heddle_status gpu_product_begin(heddle_pdevice *dev, const gpu_ask *ask, const g
   step->n_args = ask->step->n_args;
   step->library_bytes = library_bytes;
   lay_out(ask, p, library_bytes, step);
-  if (p->third == GPU_THIRD_SPREAD)
-    s = gpu_product_kernel(dev, "contract", ask->step->options, "spread", &step->spread, err);
-  if (s == HEDDLE_OK && p->rounding == GPU_BFLOAT16)
-    s = gpu_product_kernel(dev, "half", "-DIDX=long", "round_bfloat", &step->round, err);
+  const k_code round = {.kernel = KERNEL_round_bfloat, .wide = 1};
+  k_code spread = ask->step->code;
+  spread.kernel = KERNEL_spread;
+  if (p->third == GPU_THIRD_SPREAD) s = gpu_product_kernel(dev, &spread, &step->spread, err);
+  if (s == HEDDLE_OK && p->rounding == GPU_BFLOAT16) s = gpu_product_kernel(dev, &round, &step->round, err);
   for (int i = 0; i < 2 && s == HEDDLE_OK; i++) {
     if (p->rounding == GPU_BFLOAT16 && ask->data[i] != NULL)
       s = gpu_weight_get(dev, ask->data[i], ask->count[i], &step->constant[i], err);

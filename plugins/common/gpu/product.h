@@ -61,8 +61,7 @@ void gpu_product_end(gpu_product_step *step);
 
 /* A kernel of a text, and its launch with groups work-groups: what steps do beside a library's call. The first is not inside
  * gpu_enter, the second is. */
-heddle_status gpu_product_kernel(heddle_pdevice *dev, const char *text, const char *options, const char *name,
-                                 void **out, heddle_error *err);
+heddle_status gpu_product_kernel(heddle_pdevice *dev, const k_code *code, void **out, heddle_error *err);
 heddle_status gpu_product_launch(heddle_pstream *stream, void *kernel, uint64_t groups, void **args, const char *what,
                                  heddle_error *err);
 

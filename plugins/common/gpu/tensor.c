@@ -52,7 +52,6 @@ static void step_free(gpu_library_step *head) {
 static heddle_status prepare(heddle_pdevice *dev, void *state, const gpu_ask *ask, gpu_library_step **out, char *why,
                              size_t bytes, heddle_error *err) {
   const k_step *plan = ask->step;
-  char options[64];
   void *block = NULL;
   gpu_product p;
   (void)state;
@@ -61,9 +60,8 @@ static heddle_status prepare(heddle_pdevice *dev, void *state, const gpu_ask *as
   if (s != HEDDLE_OK) return s;
   tensor_step *step = block;
   s = gpu_product_begin(dev, ask, &p, 0, &step->product, err);
-  snprintf(options, sizeof options, "-DIDX=%s%s", strstr(plan->options, "IDX=int") != NULL ? "int" : "long",
-           plan->n_args == 4 ? " -DHAS_C" : "");
-  if (s == HEDDLE_OK) s = gpu_product_kernel(dev, "tensor", options, "tensor", &step->kernel, err);
+  const k_code code = {.kernel = KERNEL_tensor, .wide = plan->code.wide, .flags = plan->n_args == 4 ? K_HAS_C : 0};
+  if (s == HEDDLE_OK) s = gpu_product_kernel(dev, &code, &step->kernel, err);
   if (s != HEDDLE_OK) {
     step_free(&step->product.head);
     return s;

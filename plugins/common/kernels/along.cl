@@ -1,8 +1,8 @@
-/* ArgMax, ArgMin and TopK over columns of elements of type T. NaN comes first or last, as is asked for; of equals the one
+/* ArgMax, ArgMin and TopK over columns of elements of type T0. NaN comes first or last, as is asked for; of equals the one
  * with the lower index comes first, or the last one where that is asked for: a strict order, so results do not depend on
- * how the work is split. REAL: T has NaN. */
-DEVICE int is_nan(T x) {
-#if REAL
+ * how the work is split. */
+DEVICE int is_nan(T0 x) {
+#ifdef T0_REAL
   return x != x;
 #else
   (void)x;
@@ -11,8 +11,8 @@ DEVICE int is_nan(T x) {
 }
 
 /* Does element i of a column come before element j? */
-DEVICE int before(const k_along *p, GLOBAL const T *x, IDX i, IDX j) {
-  const T a = x[i * (IDX)p->inner], b = x[j * (IDX)p->inner];
+DEVICE int before(const k_along *p, GLOBAL const T0 *x, IDX i, IDX j) {
+  const T0 a = x[i * (IDX)p->inner], b = x[j * (IDX)p->inner];
   const int a_nan = is_nan(a), b_nan = is_nan(b);
   if (a == b || (a_nan && b_nan)) return p->last ? i > j : i < j;
   if (a_nan || b_nan) return a_nan == (p->nan_first != 0);
@@ -26,7 +26,7 @@ DEVICE IDX column_start(const k_along *p, IDX column, IDX n) {
 
 #ifdef K_arg_item
 /* An item has a column. */
-KERNEL void arg_item(k_along p, GLOBAL const T *in, GLOBAL long *out) {
+KERNEL void arg_item(k_along p, GLOBAL const T0 *in, GLOBAL long *out) {
   const IDX column = K_GLOBAL_ID;
   IDX best = 0;
   if (column >= (IDX)p.columns) return;
@@ -40,7 +40,7 @@ KERNEL void arg_item(k_along p, GLOBAL const T *in, GLOBAL long *out) {
 
 #ifdef K_arg_group
 /* A group has a column, of at least as many elements as it has items. */
-KERNEL void arg_group(k_along p, GLOBAL const T *in, GLOBAL long *out) {
+KERNEL void arg_group(k_along p, GLOBAL const T0 *in, GLOBAL long *out) {
   LOCAL_ARRAY(IDX, room, K_GROUP);
   const int item = K_ITEM;
   IDX best = item;
@@ -60,7 +60,7 @@ KERNEL void arg_group(k_along p, GLOBAL const T *in, GLOBAL long *out) {
 
 #ifdef K_top_rank
 /* An item has an element: its place is the number of those before it. For short columns. */
-KERNEL void top_rank(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL long *indices) {
+KERNEL void top_rank(k_along p, GLOBAL const T0 *in, GLOBAL T0 *values, GLOBAL long *indices) {
   const IDX id = K_GLOBAL_ID, i = id % (IDX)p.n, column = id / (IDX)p.n;
   IDX rank = 0;
   if (column >= (IDX)p.columns) return;
@@ -74,7 +74,7 @@ KERNEL void top_rank(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL lon
 #endif
 
 /* Lets element at of a heap of count go down to its place; the worst is on top. */
-DEVICE void sift(const k_along *p, GLOBAL const T *x, GLOBAL long *heap, IDX at, IDX count) {
+DEVICE void sift(const k_along *p, GLOBAL const T0 *x, GLOBAL long *heap, IDX at, IDX count) {
   const IDX inner = (IDX)p->inner;
   for (;;) {
     IDX worst = at;
@@ -91,7 +91,7 @@ DEVICE void sift(const k_along *p, GLOBAL const T *x, GLOBAL long *heap, IDX at,
 
 #ifdef K_top_heap
 /* An item has a column: a heap of the k best so far, made in the result of indices itself and sorted in the end. */
-KERNEL void top_heap(k_along p, GLOBAL const T *in, GLOBAL T *values, GLOBAL long *indices) {
+KERNEL void top_heap(k_along p, GLOBAL const T0 *in, GLOBAL T0 *values, GLOBAL long *indices) {
   const IDX column = K_GLOBAL_ID, k = (IDX)p.k, inner = (IDX)p.inner;
   if (column >= (IDX)p.columns) return;
   in += column_start(&p, column, (IDX)p.n);

@@ -1,9 +1,14 @@
 /* Matrix products in tiles of TILE x TILE results, DEPTH products at a time through local memory; an item has EACH x
- * EACH results. Options: EACH, 4 or 8; RUNS where items run one after the other, on host cores: an item loads
+ * EACH results, 4 or with EACH_8 8. Options: RUNS where items run one after the other, on host cores: an item loads
  * neighbours, where on a GPU neighbouring items do; HAS_C adds a third operand. A_DOWN: neighbours in memory are in a
  * column of A; B_DOWN: in a column of B. CONV gathers B from the patches of an input instead of reading a matrix;
  * TRANSPOSED with it: those of a ConvTranspose. Products of one step are summed apart, so that rounding errors grow with
  * k / DEPTH and not with k. */
+#ifdef EACH_8
+#define EACH 8
+#else
+#define EACH 4
+#endif
 #define DEPTH 16
 #define SIDE 8 /* items of a group along each side of a tile */
 #define TILE (SIDE * EACH)

@@ -1,5 +1,4 @@
-/* One result from up to three elements. Options: N_IN operands of types T0, T1, T2; result TO; U is the unsigned type in
- * which integers of type T0 wrap, or TO; OP the name of an expression and KIND its kind: REAL, INT, TEST_REAL, TEST_INT, LOGIC
+/* One result from up to three elements. Options: N_IN operands of types T0, T1, T2; result TO; OP the name of an expression and KIND its kind: REAL, INT, TEST_REAL, TEST_INT, LOGIC
  * (operators/operators.h), or RAW, which are those below. Expressions of a, b, c, alpha and beta come in front of this
  * text, from operators/: OP_Mish_REAL. Here are the words that they are made of. */
 
@@ -179,6 +178,15 @@ DEVICE long k_power(long x, VALUE(VALUE(T1)) y) {
 
 #if KIND_OF == 2
 typedef VALUE(T0) whole;
+#define U JOIN(WRAP_, T0) /* in which integers wrap */
+#define WRAP_schar uint
+#define WRAP_short uint
+#define WRAP_int uint
+#define WRAP_long ulong
+#define WRAP_uchar uint
+#define WRAP_ushort uint
+#define WRAP_uint uint
+#define WRAP_ulong ulong
 #define S_INT(x) ((whole)(x))
 #define S_WRAP(x) ((whole)(x))
 #define S_ADD(x, y) S_WRAP((U)(x) + (U)(y))
@@ -229,7 +237,7 @@ DEVICE real k_power_real(real x, VALUE(VALUE(T1)) y) {
 }
 #endif
 
-#ifndef FUSED /* what follows then is generated: plan_fused.c */
+#ifndef K_fused /* what follows then is generated: plan_fused.c */
 
 /* Bytes that are not 0 are true. */
 #if KIND_OF == 3

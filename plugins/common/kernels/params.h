@@ -37,35 +37,12 @@ typedef struct k_walk {
   K_I64 base[K_OPERANDS], step[K_OPERANDS][K_DIMS];
 } k_walk;
 
-/* out[outer, i, inner] = in[outer, index[i], inner], in words. count: of the result. */
-typedef struct k_gather {
-  K_I64 count, indices, axis, inner;
-} k_gather;
-
-/* mode: K_PAD_*. words: of an element. Dimensions that are not padded are joined; the last is of words. */
-#define K_PAD_FILL 0
-#define K_PAD_REFLECT 1
-#define K_PAD_EDGE 2
-typedef struct k_pad {
-  K_I64 count, dims, words, mode;
-  K_I64 in[K_DIMS], out[K_DIMS], before[K_DIMS];
-} k_pad;
-
 /* Columns of n elements, inner apart, as k_rows has them. k: how many are wanted. largest: the greatest or the least;
  * last: of equals the last or the first; nan_first: NaN before all numbers, or behind them. */
 typedef struct k_along {
   K_I64 columns, n, inner, k;
   K_I32 largest, last, nan_first, unused;
 } k_along;
-
-/* Place i of dimension d has the row of cells at[d] + i * (1 + taps[d]): the first element, and a weight for each that
- * it is made of. Without taps it is element i. sums: the product of the taps. */
-typedef struct k_resize {
-  K_I64 count, dims, sums;
-  K_I64 in[K_DIMS], out[K_DIMS], taps[K_DIMS], at[K_DIMS];
-  float outside;
-  K_I32 unused;
-} k_resize;
 
 /* out[m x n] = alpha * A x B + beta * C for each batch. tiles: of the result, down and across. count: results in all. */
 typedef struct k_matmul {
@@ -82,13 +59,6 @@ typedef struct k_conv {
   K_I64 m, n, k, tiles_m, tiles_n, groups, in_channels, taps, count;
   K_I64 in[K_SPATIAL], out[K_SPATIAL], window[K_SPATIAL], stride[K_SPATIAL], dilation[K_SPATIAL], pad[K_SPATIAL];
 } k_conv;
-
-/* A window over planes. count: results in all. include_pad: what AveragePool divides by. */
-typedef struct k_pool {
-  K_I64 count, include_pad;
-  K_I64 in[K_SPATIAL], out[K_SPATIAL], window[K_SPATIAL], stride[K_SPATIAL], dilation[K_SPATIAL], pad[K_SPATIAL];
-  K_I64 pad_end[K_SPATIAL];
-} k_pool;
 
 /* Rows along one axis: element i of row r lies at (r / inner) * n * inner + r % inner + i * inner. */
 typedef struct k_rows {

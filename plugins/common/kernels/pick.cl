@@ -1,41 +1,43 @@
-/* Gather and Pad, which move words of type T; an item has one word of the result. Indices are of type TI. FILL: Pad has
- * the element to fill with as an operand. */
-#ifdef TI
-/* An index outside the dimension takes zeros. */
-KERNEL void gather(k_gather p, GLOBAL const T *in, GLOBAL const TI *indices, GLOBAL T *out) {
-  const IDX i = K_GLOBAL_ID;
-  if (i >= (IDX)p.count) return;
-  const IDX word = i % (IDX)p.inner, unit = i / (IDX)p.inner, outer = unit / (IDX)p.indices;
-  long at = indices[unit % (IDX)p.indices];
-  if (at < 0) at += p.axis;
-  out[i] = at < 0 || at >= p.axis ? (T)0 : in[(outer * (IDX)p.axis + (IDX)at) * (IDX)p.inner + word];
+/* Gather and Pad, which move words; an item has one word of the result. */
+#include "portable.cl"
+
+//! gather: w1 w2 w4 w8
+#ifdef K_gather
+/* An index outside the dimension takes zeros. V0: words of an index; the second of two has nothing but the sign. */
+KERNEL_2_1(gather, k_gather, T0, x0, i32, x1, T0, y) {
+  K_EACH(i, p.count);
+  const IDX unit = i / AT(p.inner), word = i - unit * AT(p.inner);
+  const IDX outer = unit / AT(p.indices), slot = unit - outer * AT(p.indices);
+  const int at = x1[V0 * slot];
+  const bool fits = V0 == 1 || x1[V0 * slot + V0 - 1] == at >> 31;
+  IDX row = AT(at);
+  if (at < 0) row += AT(p.axis);
+  if (fits && row >= 0 && row < AT(p.axis)) y[i] = x0[(outer * AT(p.axis) + row) * AT(p.inner) + word];
+  else y[i] = CAST(K_S(T0), 0);
 }
-#else
-#if FILL
-KERNEL void pad(k_pad p, GLOBAL const T *in, GLOBAL const T *fill, GLOBAL T *out) {
-#else
-KERNEL void pad(k_pad p, GLOBAL const T *in, GLOBAL T *out) {
 #endif
-  const IDX i = K_GLOBAL_ID;
+
+//! pad: w1 w2 w4 w8
+#ifdef K_pad
+/* V0: 2 where the element to fill with is an operand, else 1. */
+KERNEL_2_1(pad, k_pad, T0, x0, T0, x1, T0, y) {
+  K_EACH(i, p.count);
   IDX rest = i, from = 0, step = 1;
-  int inside = 1;
-  if (i >= (IDX)p.count) return;
-  for (int d = (int)p.dims - 1; d >= 0; d--) {
-    const IDX size = (IDX)p.in[d], dim = (IDX)p.out[d];
-    IDX at = rest % dim - (IDX)p.before[d];
-    rest /= dim;
+  bool inside = true;
+  for (int d = CAST(int, p.dims) - 1; d >= 0; d--) {
+    const IDX size = AT(p.in_[d]), left = rest / AT(p.out_[d]);
+    IDX at = rest - left * AT(p.out_[d]) - AT(p.before[d]);
+    rest = left;
     if (at < 0 || at >= size) {
-      if (p.mode == K_PAD_FILL) inside = 0;
+      if (p.mode == K_PAD_FILL) inside = false;
       else if (p.mode == K_PAD_EDGE) at = at < 0 ? 0 : size - 1;
       else at = at < 0 ? -at : 2 * (size - 1) - at;
     }
     from += at * step;
     step *= size;
   }
-#if FILL
-  out[i] = inside ? in[from] : fill[i % (IDX)p.words];
-#else
-  out[i] = inside ? in[from] : (T)0;
-#endif
+  if (inside) y[i] = x0[from];
+  else if (V0 == 2) y[i] = x1[i % AT(p.words)];
+  else y[i] = CAST(K_S(T0), 0);
 }
 #endif

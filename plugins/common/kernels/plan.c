@@ -51,21 +51,15 @@ k_step *k_step_add(k_plan *plan, heddle_error *err) {
   return step;
 }
 
-heddle_status k_kernel_add(k_plan *plan, const char *text, const char *name, uint64_t groups, uint64_t index_limit,
-                           const char *options, k_step **out, heddle_error *err, ...) {
-  va_list args;
+heddle_status k_kernel_add(k_plan *plan, uint8_t kernel, uint64_t groups, uint64_t index_limit, k_step **out,
+                           heddle_error *err) {
   k_step *step = k_step_add(plan, err);
   if (step == NULL) return HEDDLE_ENOMEM;
   step->kind = K_STEP_KERNEL;
-  step->text = text;
-  step->name = name;
+  step->code.kernel = kernel;
+  step->code.wide =
+      index_limit >= UINT64_C(0x7ffff000); /* the last group may count past the end, and a tile's edge too */
   step->groups = groups;
-  /* The last group may count past the end, and a tile's edge too. */
-  int used =
-      snprintf(step->options, sizeof step->options, "-DIDX=%s ", index_limit < UINT64_C(0x7ffff000) ? "int" : "long");
-  va_start(args, err);
-  vsnprintf(step->options + used, sizeof step->options - (size_t)used, options, args);
-  va_end(args);
   *out = step;
   return HEDDLE_OK;
 }
@@ -76,9 +70,9 @@ const k_step *k_like(const k_node *n) {
   return like != NULL && at < like->n_steps && like->steps[at].kind == K_STEP_KERNEL ? &like->steps[at] : NULL;
 }
 
-bool k_prefers(const k_node *n, const char *name, bool chosen) {
+bool k_prefers(const k_node *n, uint8_t kernel, bool chosen) {
   const k_step *like = k_like(n);
-  return like != NULL ? strcmp(like->name, name) == 0 : chosen;
+  return like != NULL ? like->code.kernel == kernel : chosen;
 }
 
 uint32_t k_input(const k_node *n, uint32_t k) {
@@ -231,10 +225,7 @@ heddle_status k_plan_make_like(const heddle_host *host, const heddle_pregion *re
 void k_plan_free(k_plan *plan) {
   const heddle_host *host = plan->host;
   if (host == NULL) return;
-  for (uint32_t i = 0; i < plan->n_steps; i++) {
-    host->free(host->ctx, plan->steps[i].tail);
-    host->free(host->ctx, plan->steps[i].chain);
-  }
+  for (uint32_t i = 0; i < plan->n_steps; i++) host->free(host->ctx, plan->steps[i].chain);
   host->free(host->ctx, plan->steps);
   host->free(host->ctx, plan->input_flags);
   host->free(host->ctx, plan->table);

@@ -1,17 +1,16 @@
-/* From a region of one node, or a chain of elementwise ones, to launches of the kernels in this folder: which text,
- * built with which options, how many work-groups, which parameters and operands. Nothing here knows a device's API; a
+/* From a region of one node, or a chain of elementwise ones, to launches of the kernels in this folder: which one, built
+ * as what (code.h), how many work-groups, which parameters and operands. Nothing here knows a device's API; a
  * plugin builds the text, and launches what the plan says. Row-major operands only. */
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_H
 
 #include "heddle/plugin.h"
+#include "plugins/common/kernels/code.h"
 #include "plugins/common/kernels/params.h"
 
 #include <stdbool.h>
 
-struct heddle_chain; /* plugins/common/chain.h */
-
-enum { K_ARGS = 12, K_OPTIONS_BYTES = 160, K_PAIRS = 4 };
+enum { K_ARGS = 12, K_PAIRS = 4 };
 
 /* Which operand: a region input, or with K_OUTPUT added a region output, or the plan's table, or K_WORKSPACE + i for part i of its
  * workspace. */
@@ -29,45 +28,14 @@ enum { K_WORKSPACES = K_ARGS, K_WORKSPACE_ALIGN = 1024 };
 
 enum { K_STEP_KERNEL = 0, K_STEP_COPY = 1 };
 
-/* Element types of the portable texts (portable.cl), whose words are these names: X(constant, name, bytes). */
-#define K_ELEMENTS(X) \
-  X(W1, "w1", 1) \
-  X(W2, "w2", 2) \
-  X(W4, "w4", 4) \
-  X(W8, "w8", 8) \
-  X(F32, "f32", 4) \
-  X(F64, "f64", 8) \
-  X(F16, "f16", 2) \
-  X(BF16, "bf16", 2) \
-  X(I8, "i8", 1) \
-  X(I16, "i16", 2) \
-  X(I32, "i32", 4) \
-  X(I64, "i64", 8) \
-  X(U8, "u8", 1) \
-  X(U16, "u16", 2) \
-  X(U32, "u32", 4) \
-  X(U64, "u64", 8) \
-  X(B8, "b8", 1)
-enum {
-#define K_ELEMENT(constant, name, bytes) K_ELEMENT_##constant,
-  K_ELEMENTS(K_ELEMENT)
-#undef K_ELEMENT
-      K_ELEMENT_COUNT,
-  K_TYPES = 3 /* at most, of a kernel: T0, T1, ... */
-};
-extern const char *const k_element_names[K_ELEMENT_COUNT];
-extern const uint8_t k_element_bytes[K_ELEMENT_COUNT];
-
 /* A kernel's launch: groups work-groups of K_GROUP items, the parameters by value and then the operands. Or a copy of
  * copy_bytes from byte copy_from of args[0] to byte copy_at of args[1]. */
 typedef struct k_step {
   uint32_t kind;
   uint32_t n_args;
   uint32_t args[K_ARGS];
-  const char *text; /* name of the text: k_text_find */
-  const char *name; /* of the kernel in it, or in tail */
-  char *tail;       /* text that comes behind it, of the plan's memory; NULL: none */
-  char options[K_OPTIONS_BYTES];
+  k_code code;
+  struct heddle_chain *chain; /* of KERNEL_fused, of the plan's memory, without its node and value; else NULL */
   uint64_t groups;
   bool is_product; /* params.matmul with operands A, B, C where there are four, and the result: a library may do it */
   bool is_conv;    /* params.conv, not transposed, with operands weights, input, bias where there are four, result */
@@ -95,14 +63,11 @@ typedef struct k_step {
     k_general general;
     k_signal signal;
   } params;
-  /* Of a portable text, else 0: its types; the integers that the parameters begin with, behind which are floats; and how
-   * often an item's loops turn, in all. */
-  bool is_portable;
-  uint8_t n_types, types[K_TYPES];
+  /* Of a portable text, else 0: the integers that the parameters begin with, behind which are floats; and how often an item's
+   * loops turn, in all. */
   uint32_t param_ints;
   double turns;
   uint64_t copy_bytes, copy_at, copy_from;
-  struct heddle_chain *chain; /* what tail computes, of the plan's memory, without its node and value; NULL: no tail */
 } k_step;
 
 typedef struct k_plan {
@@ -151,7 +116,7 @@ void k_plan_free(k_plan *plan);
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err);
 
 /* The texts, which cmake/embed_kernel.cmake makes of the files of this folder. A program is the prelude, params, one
- * text and a step's tail, in that order, with K_NAME defined for the one kernel NAME that is wanted of it. NULL where there
+ * text and the kernel of a chain, in that order, with the macros of k_code_text defined. NULL where there
  * is no such text. */
 typedef struct k_text {
   const char *name; /* "contract" for contract.cl */

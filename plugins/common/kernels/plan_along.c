@@ -4,7 +4,7 @@
 /* A column of so many elements is worth a group; one of up to so many is ranked where there are few columns. */
 enum { LONG_COLUMN = 128, RANKED = 4096, FEW_COLUMNS = 256 };
 
-static heddle_status add_step(k_node *n, const char *name, uint64_t groups, uint64_t columns, const ref_along *f,
+static heddle_status add_step(k_node *n, uint8_t kernel, uint64_t groups, uint64_t columns, const ref_along *f,
                               k_step **out, heddle_error *err) {
   const k_along p = {.columns = (int64_t)columns,
                      .n = f->n,
@@ -14,12 +14,13 @@ static heddle_status add_step(k_node *n, const char *name, uint64_t groups, uint
                      .last = f->last,
                      .nan_first = f->nan_first};
   const heddle_dtype type = n->ref.in[0]->dtype;
-  const char *word = k_cast_word(n, type);
-  if (word == NULL) return k_refuse_type(n, type, err);
-  heddle_status s = k_kernel_add(n->plan, "along", name, groups, 2 * columns * (uint64_t)f->n, "-DT=%s -DREAL=%d", out,
-                                 err, word, type.code == HEDDLE_DTYPE_FLOAT);
+  const uint8_t element = k_scalar_element(n, type);
+  if (element == K_ELEMENT_COUNT) return k_refuse_type(n, type, err);
+  heddle_status s = k_kernel_add(n->plan, kernel, groups, 2 * columns * (uint64_t)f->n, out, err);
   if (s != HEDDLE_OK) return s;
   k_step *step = *out;
+  step->code.n_types = 1;
+  step->code.types[0] = element;
   step->params.along = p;
   step->params_bytes = sizeof p;
   step->args[step->n_args++] = k_input(n, 0);
@@ -38,9 +39,10 @@ static heddle_status plan_arg(k_node *n, heddle_error *err) {
   region_value_count(n->ref.out, &columns);
   if (columns == 0) return HEDDLE_OK;
   const bool chosen = f->n >= LONG_COLUMN && columns < UINT64_C(1) << 20;
-  const bool group = k_prefers(n, "arg_group", chosen) && f->n >= K_GROUP; /* each of a group has an element */
+  const bool group = k_prefers(n, KERNEL_arg_group, chosen) && f->n >= K_GROUP; /* each of a group has an element */
   n->plan->work += 2.0 * (double)columns * (double)f->n;
-  return add_step(n, group ? "arg_group" : "arg_item", group ? columns : k_groups(columns), columns, f, &step, err);
+  return add_step(n, group ? KERNEL_arg_group : KERNEL_arg_item, group ? columns : k_groups(columns), columns, f, &step,
+                  err);
 }
 
 static heddle_status plan_top_k(k_node *n, heddle_error *err) {
@@ -56,7 +58,8 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
   const uint64_t columns = results / (uint64_t)f->k, elements = columns * (uint64_t)f->n;
   const bool ranked = columns < FEW_COLUMNS && f->n <= RANKED;
   n->plan->work += ranked ? (double)elements * (double)f->n : 20.0 * (double)elements;
-  s = add_step(n, ranked ? "top_rank" : "top_heap", k_groups(ranked ? elements : columns), columns, f, &step, err);
+  s = add_step(n, ranked ? KERNEL_top_rank : KERNEL_top_heap, k_groups(ranked ? elements : columns), columns, f, &step,
+               err);
   if (s == HEDDLE_OK) step->args[step->n_args++] = k_output(n, 1);
   return s;
 }

@@ -7,8 +7,7 @@ enum { EACH = 4, SOFTMAX = 3 }; /* elements of a row that an item has; a mode */
 /* The keys or values that there are now, with those of the past. */
 static heddle_status add_cache(k_node *n, const more_op *m, uint32_t k, heddle_error *err) {
   const k_general p = {.count = m->out[k].count, .has = k_general_has(n, m), .mode = k == 1 ? SIZE : V_SIZE};
-  const k_launch how = {.text = "attention",
-                        .name = "attention_cache",
+  const k_launch how = {.kernel = KERNEL_attention_cache,
                         .n_types = 1,
                         .types = {k_word_element(&m->in[k])},
                         .items = (uint64_t)p.count,
@@ -19,7 +18,7 @@ static heddle_status add_cache(k_node *n, const more_op *m, uint32_t k, heddle_e
 
 static heddle_status plan_attention(k_node *n, heddle_error *err) {
   more_op m;
-  k_general_launch how = {.text = "attention", .n_types = 2, .n_operands = 7};
+  k_general_launch how = {.n_types = 2, .n_operands = 7};
   bool widened = false;
   heddle_status s = k_plan_widened_if_mixed(n, &widened, err);
   if (s != HEDDLE_OK || widened) return s;
@@ -36,7 +35,7 @@ static heddle_status plan_attention(k_node *n, heddle_error *err) {
   const int64_t *i = m.i, total = i[PAST] + i[KV_LEN], rows = i[BATCH] * i[Q_HEADS] * i[Q_LEN];
   const double dots = (double)total * (double)(i[SIZE] + 5);
   if (s == HEDDLE_OK && m.out[0].count > 0) {
-    how.name = "attention";
+    how.kernel = KERNEL_attention;
     how.out = k_result(n, &m, 0);
     how.step = (i[V_SIZE] + EACH - 1) / EACH;
     how.items = rows * how.step;
@@ -47,7 +46,7 @@ static heddle_status plan_attention(k_node *n, heddle_error *err) {
     if (m.out[k].here && m.out[k].count > 0) s = add_cache(n, &m, k, err);
   }
   if (s != HEDDLE_OK || !m.out[3].here || m.out[3].count == 0) return s;
-  how.name = "attention_scores";
+  how.kernel = KERNEL_attention_scores;
   how.out = k_result(n, &m, 3);
   how.mode = i[MODE];
   how.items = how.mode == SOFTMAX ? rows : rows * total;
@@ -57,7 +56,7 @@ static heddle_status plan_attention(k_node *n, heddle_error *err) {
 
 static heddle_status plan_rotary(k_node *n, heddle_error *err) {
   more_op m;
-  k_general_launch how = {.text = "attention", .name = "rotary", .n_types = 1, .n_operands = 4, .out = k_output(n, 0)};
+  k_general_launch how = {.kernel = KERNEL_rotary, .n_types = 1, .n_operands = 4, .out = k_output(n, 0)};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;

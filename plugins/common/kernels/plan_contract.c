@@ -9,14 +9,24 @@ enum {
   LONG_SUM = 64 /* of one row, from which a group works on a result together */
 };
 
-/* How a product of m x n results is cut into tiles, and the options for it. */
+/* How a product of m x n results is cut into tiles, and the flags for it. */
 typedef struct cut {
   int64_t tiles_m, tiles_n;
-  const char *options;
+  uint32_t flags;
 } cut;
 
 static int64_t pieces(int64_t n, int64_t size) {
   return n / size + (n % size != 0);
+}
+
+static bool is_contract(const k_step *step) {
+  const uint32_t kernel = step->code.kernel;
+  return kernel == KERNEL_contract || kernel == KERNEL_thin || kernel == KERNEL_thin_down || kernel == KERNEL_direct;
+}
+
+/* The flags of a kernel that has no tiles: one program for both of their sizes. */
+static uint32_t untiled(const k_plan *plan) {
+  return (plan->features & K_HOST_CORES) != 0 ? K_RUNS : 0;
 }
 
 /* Large tiles where they are filled, and there are enough of them to keep a device busy. */
@@ -26,9 +36,8 @@ static cut cut_tiles(const k_plan *plan, const k_step *like, int64_t m, int64_t 
   if (m <= 4 * SIDE || n <= 4 * SIDE ||
       (double)pieces(m, 8 * SIDE) * (double)pieces(n, 8 * SIDE) * batches < (on_host ? 8 : 64))
     each = 4;
-  if (like != NULL && strcmp(like->text, "contract") == 0) each = strstr(like->options, "-DEACH=8") != NULL ? 8 : 4;
-  return (cut){pieces(m, each * SIDE), pieces(n, each * SIDE),
-               each == 8 ? (on_host ? "-DEACH=8 -DRUNS" : "-DEACH=8") : (on_host ? "-DEACH=4 -DRUNS" : "-DEACH=4")};
+  if (like != NULL && is_contract(like)) each = (like->code.flags & K_EACH_8) != 0 ? 8 : 4;
+  return (cut){pieces(m, each * SIDE), pieces(n, each * SIDE), untiled(plan) | (each == 8 ? K_EACH_8 : 0)};
 }
 
 /* ---------------------------------------------------------------- matrix products */
@@ -78,39 +87,36 @@ static void lay_down(product *p) {
   p->args[1] = a;
 }
 
-/* The options of a kernel that has no tiles: one program for both of their sizes. */
-static const char *untiled(const k_plan *plan) {
-  return (plan->features & K_HOST_CORES) != 0 ? "-DEACH=4 -DRUNS" : "-DEACH=4";
-}
-
 static heddle_status add_product(k_node *n, product *p, heddle_error *err) {
   uint64_t results = 0;
   k_step *step = NULL;
   region_value_count(n->ref.out, &results);
   if (results == 0) return HEDDLE_OK;
   const k_step *like = k_like(n);
-  const bool is_tiled = like != NULL && strcmp(like->name, "contract") == 0; /* which serves any shape */
+  const bool is_tiled = like != NULL && like->code.kernel == KERNEL_contract; /* which serves any shape */
   if (!is_tiled) lay_down(p);
   const ref_matmul *m = &p->m;
   if (m->batch_dims > K_DIMS) return ref_refuse(&n->ref, err, "more than %d batch dimensions", K_DIMS);
   const uint64_t batches = results / (uint64_t)m->m / (uint64_t)m->n;
   const bool b_down = m->b_col != 1 && m->b_row == 1, thin_down = b_down && m->k >= LONG_SUM;
-  const char *kernel = is_tiled || m->m != 1 || (b_down && !thin_down) ? "contract" : thin_down ? "thin_down" : "thin";
+  const uint8_t kernel = is_tiled || m->m != 1 || (b_down && !thin_down) ? KERNEL_contract
+                         : thin_down                                     ? KERNEL_thin_down
+                                                                         : KERNEL_thin;
   cut c = cut_tiles(n->plan, like, m->m, m->n, (double)batches);
   uint64_t groups = (uint64_t)(c.tiles_m * c.tiles_n) * batches;
-  if (strcmp(kernel, "thin") == 0) {
+  if (kernel == KERNEL_thin) {
     c.tiles_n = pieces(m->n, K_GROUP * ((n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1));
     groups = (uint64_t)c.tiles_n * batches;
-  } else if (strcmp(kernel, "thin_down") == 0) {
+  } else if (kernel == KERNEL_thin_down) {
     groups = results;
   }
-  if (strcmp(kernel, "contract") != 0) c.options = untiled(n->plan);
+  if (kernel != KERNEL_contract) c.flags = untiled(n->plan);
   /* The last tile reaches past the end of its operands. */
   const uint64_t limit = k_limit(n) + (uint64_t)(m->m + m->n + m->k + K_GROUP) * 8 * SIDE;
-  heddle_status s = k_kernel_add(n->plan, "contract", kernel, groups, limit, "%s%s%s%s", &step, err, c.options,
-                                 p->n_args == 3 ? " -DHAS_C" : "", m->a_col != 1 && m->a_row == 1 ? " -DA_DOWN" : "",
-                                 b_down ? " -DB_DOWN" : "");
+  heddle_status s = k_kernel_add(n->plan, kernel, groups, limit, &step, err);
   if (s != HEDDLE_OK) return s;
+  step->code.flags = c.flags | (p->n_args == 3 ? K_HAS_C : 0) | (m->a_col != 1 && m->a_row == 1 ? K_A_DOWN : 0) |
+                     (b_down ? K_B_DOWN : 0);
   set_matmul(&step->params.matmul, m);
   step->params.matmul.tiles_m = c.tiles_m;
   step->params.matmul.tiles_n = c.tiles_n;
@@ -185,19 +191,19 @@ static heddle_status add_conv(k_node *n, const ref_conv *c, bool transposed, hed
   cut cut = cut_tiles(n->plan, k_like(n), p.m, p.n, batches);
   p.tiles_m = cut.tiles_m;
   p.tiles_n = cut.tiles_n;
-  const bool direct = k_prefers(n, "direct", p.m < FEW_ROWS);
+  const bool direct = k_prefers(n, KERNEL_direct, p.m < FEW_ROWS);
   uint64_t groups = (uint64_t)(p.tiles_m * p.tiles_n) * (uint64_t)(c->images * c->groups);
   if (direct) {
     p.tiles_n = pieces(p.out[2], (n->plan->features & K_HOST_CORES) != 0 ? COLUMNS : 1);
     p.count = (int64_t)results / p.out[2] * p.tiles_n;
     groups = k_groups((uint64_t)p.count);
-    cut.options = untiled(n->plan);
+    cut.flags = untiled(n->plan);
   }
   uint64_t limit = k_limit(n) + (uint64_t)(p.m + p.n + p.k + K_GROUP) * 8 * SIDE;
   if (reach_of(&c->window) > limit) limit = reach_of(&c->window);
-  heddle_status s = k_kernel_add(n->plan, "contract", direct ? "direct" : "contract", groups, limit, "-DCONV %s%s%s",
-                                 &step, err, cut.options, transposed ? " -DTRANSPOSED" : "", bias ? " -DHAS_C" : "");
+  heddle_status s = k_kernel_add(n->plan, direct ? KERNEL_direct : KERNEL_contract, groups, limit, &step, err);
   if (s != HEDDLE_OK) return s;
+  step->code.flags = K_CONV | cut.flags | (transposed ? K_TRANSPOSED : 0) | (bias ? K_HAS_C : 0);
   step->params.conv = p;
   step->params_bytes = sizeof p;
   step->is_conv = !transposed;

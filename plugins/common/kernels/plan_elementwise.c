@@ -1,7 +1,6 @@
 /* Elementwise operators: the kernels same, flat and walk of elementwise.cl, for each combination of expression and types a
  * program of its own. What data movement shares with them is k_walk_add. */
 #include "plan_elementwise.h"
-#include "plan_portable.h"
 
 #include "plugins/common/ref/types.h"
 #include "plugins/common/scalar.h"
@@ -42,27 +41,9 @@ const k_entry *k_scalar_entry(bool own, const char *op) {
 
 /* ---------------------------------------------------------------- types */
 
-const char *k_type_word(heddle_dtype d) {
-  static const char *const words[] = {"float", NULL,     "schar", "short", "int",   "long",
-                                      "uchar", "ushort", "uint",  NULL,    "uchar", NULL};
-  return words[ref_type_of(d)];
-}
-
-const char *k_cast_word(const k_node *n, heddle_dtype d) {
-  if (region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 64)) return (n->plan->features & K_HAS_F64) != 0 ? "double" : NULL;
-  return region_dtype_is(d, HEDDLE_DTYPE_UINT, 64) ? "ulong" : k_type_word(d);
-}
-
-const char *k_scalar_word(const k_node *n, heddle_dtype d) {
-  const bool narrow = d.bits == 16 && d.lanes == 1;
-  if (narrow && d.code == HEDDLE_DTYPE_FLOAT) return "half";
-  return narrow && d.code == HEDDLE_DTYPE_BFLOAT ? "bfloat" : k_cast_word(n, d);
-}
-
-const char *k_wrapping_word(heddle_dtype d) {
-  if (d.code != HEDDLE_DTYPE_INT && d.code != HEDDLE_DTYPE_UINT)
-    return region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) ? "double" : k_type_word(d);
-  return d.bits == 64 ? "ulong" : "uint";
+uint8_t k_scalar_element(const k_node *n, heddle_dtype d) {
+  const uint8_t type = k_element_or_none(n, d);
+  return type == K_ELEMENT_B8 ? K_ELEMENT_U8 : type;
 }
 
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) {
@@ -74,33 +55,14 @@ heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) 
                     heddle__types_text(n->entry->types, types));
 }
 
-const char *k_bytes_word(heddle_dtype d) {
-  switch (region_dtype_bytes(d)) {
-  case 1: return "uchar";
-  case 2: return "ushort";
-  case 4: return "uint";
-  case 8: return "ulong";
-  default: return NULL;
-  }
-}
-
-const char *k_word_of(uint64_t bytes, int64_t *words) {
-  static const char *const words_of[] = {"uchar", "ushort", "uint", "ulong"};
-  int size = 0;
-  while (size < 3 && bytes % (UINT64_C(2) << size) == 0) size++;
-  *words = (int64_t)(bytes >> size);
-  return words_of[size];
-}
-
-/* The type of which elements have the same bits under an operator: integers without sign where it does not look at
- * signs, so that one program serves both. */
-static heddle_dtype without_sign(const char *word, heddle_dtype d) {
+/* Elements that have the same bits under an operator: integers without sign where it does not look at signs, so that one program
+ * serves both. */
+static uint8_t without_sign(const char *word, uint8_t type) {
   static const char *const words[] = {"Add",   "BitShift_left", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor",
                                       "Equal", "Mul",           "Neg",        "Sub",        "Sum"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (d.code == HEDDLE_DTYPE_INT && strcmp(words[i], word) == 0) d.code = HEDDLE_DTYPE_UINT;
-  }
-  return d;
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (strcmp(words[i], word) == 0) return k_unsigned_element(type);
+  return type;
 }
 
 /* ---------------------------------------------------------------- walks */
@@ -161,18 +123,19 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err) {
     if (reach(w, k) > limit) limit = reach(w, k);
   }
   if (count > limit) limit = count;
-  const bool flat = is_flat(w) && !k_prefers(n, "walk", false);
-  bool same = flat && w->dims == 1 && !k_prefers(n, "flat", false);
+  const bool flat = is_flat(w) && !k_prefers(n, KERNEL_walk, false);
+  bool same = flat && w->dims == 1 && !k_prefers(n, KERNEL_flat, false);
   for (uint32_t k = 0; k < w->n_operands && same; k++) same = w->step[k][0] == 1;
-  const char *t1 = w->n_operands > 1 ? w->type[1] : w->type[0], *t2 = w->n_operands > 2 ? w->type[2] : w->type[0];
-  heddle_status s = k_kernel_add(
-      n->plan, "elementwise",
-      same   ? "same"
-      : flat ? "flat"
-             : "walk",
-      k_groups(count), limit, "-DN_IN=%u -DT0=%s -DT1=%s -DT2=%s -DTO=%s -DU=%s -DOP=%s -DKIND=%s", &step, err,
-      w->n_operands, w->type[0], t1, t2, w->type_out, w->type_wrap, w->word, w->kind != NULL ? w->kind : "RAW");
+  const uint8_t kernel = same ? KERNEL_same : flat ? KERNEL_flat : KERNEL_walk;
+  heddle_status s = k_kernel_add(n->plan, kernel, k_groups(count), limit, &step, err);
   if (s != HEDDLE_OK) return s;
+  k_code *code = &step->code;
+  code->op = w->op;
+  code->kind = w->kind;
+  code->n_in = (uint8_t)w->n_operands;
+  code->n_types = K_TYPES;
+  for (uint32_t k = 0; k < K_OPERANDS; k++) code->types[k] = w->type[k < w->n_operands ? k : 0];
+  code->types[K_RESULT_TYPE] = w->type_out;
   for (uint32_t k = 0; k < w->n_operands; k++) step->args[k] = w->slot[k];
   step->args[w->n_operands] = w->slot_out;
   step->n_args = w->n_operands + 1;
@@ -260,33 +223,32 @@ static bool is_whole(heddle_dtype d) {
   return d.code == HEDDLE_DTYPE_INT || d.code == HEDDLE_DTYPE_UINT;
 }
 
-/* What there is for elements of a type, and whether it gives a bool; NULL where there is none. */
-static const char *kind_of(const char *word, heddle_dtype type, bool takes_bool, bool *test) {
+/* What there is for elements of a type, and whether it gives a bool; 0 where there is none. */
+static uint8_t kind_of(const char *word, heddle_dtype type, bool takes_bool, bool *test) {
   const uint32_t kinds = scalar_find(word).kinds;
   if (type.code == HEDDLE_DTYPE_BOOL) {
     *test = true;
-    return (kinds & SCALAR_LOGIC) != 0 || ((kinds & SCALAR_TEST_INT) != 0 && takes_bool) ? "LOGIC" : NULL;
+    return (kinds & SCALAR_LOGIC) != 0 || ((kinds & SCALAR_TEST_INT) != 0 && takes_bool) ? SCALAR_LOGIC : 0;
   }
-  const bool real = is_real(type);
-  *test = (kinds & (real ? SCALAR_TEST_REAL : SCALAR_TEST_INT)) != 0;
-  if (*test) return real ? "TEST_REAL" : "TEST_INT";
-  if ((kinds & (real ? SCALAR_REAL : SCALAR_INT)) == 0) return NULL;
-  return real ? "REAL" : "INT";
+  const uint8_t whole = is_real(type) ? SCALAR_REAL : SCALAR_INT,
+                tests = is_real(type) ? SCALAR_TEST_REAL : SCALAR_TEST_INT;
+  *test = (kinds & tests) != 0;
+  return *test ? tests : kinds & whole;
 }
 
 /* Types of operands and result; sets the expression's kind. */
-static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *err) {
+static heddle_status check_types(const k_node *n, const char *word, k_walk_plan *w, heddle_error *err) {
   const heddle_dtype type = n->ref.in[0]->dtype, out = n->ref.out->dtype;
   char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
   const bool power = strcmp(n->ref.node->op, "Pow") == 0;
   bool test = false;
-  w->kind = kind_of(w->word, type, (n->entry->types & HEDDLE__TYPES_BOOL) != 0, &test);
-  if (w->kind == NULL) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
-  if (k_scalar_word(n, type) == NULL) return k_refuse_type(n, type, err);
+  w->kind = kind_of(word, type, (n->entry->types & HEDDLE__TYPES_BOOL) != 0, &test);
+  if (w->kind == 0) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
+  if (k_scalar_element(n, type) == K_ELEMENT_COUNT) return k_refuse_type(n, type, err);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
     if (v == NULL || region_dtype_equal(v->dtype, type)) continue;
-    if (power && k_scalar_word(n, v->dtype) != NULL) continue;
+    if (power && k_scalar_element(n, v->dtype) != K_ELEMENT_COUNT) continue;
     return ref_refuse(&n->ref, err, "operand %u is %s; the operands have one type", k,
                       region_dtype_name(v->dtype, name));
   }
@@ -296,21 +258,20 @@ static heddle_status check_types(const k_node *n, k_walk_plan *w, heddle_error *
   } else if (!region_dtype_equal(out, type)) {
     return ref_refuse(&n->ref, err, "the result is %s; it has the operands' type", region_dtype_name(out, name));
   }
-  w->type_out = k_scalar_word(n, without_sign(w->word, out));
-  w->type_wrap = k_wrapping_word(out);
+  w->op = scalar_number(word);
+  w->type_out = without_sign(word, k_scalar_element(n, out));
   return HEDDLE_OK;
 }
 
 /* One kernel of the operands first .. first + count; of slots where from is the result, which then is operand 0. */
-static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first, uint32_t count, bool onto_result,
-                             heddle_error *err) {
+static heddle_status add_one(k_node *n, const k_walk_plan *like, const char *word, uint32_t first, uint32_t count,
+                             bool onto_result, heddle_error *err) {
   k_walk_plan w;
   heddle_status s = HEDDLE_OK;
   k_walk_init(&w, n->ref.out);
-  w.word = like->word;
+  w.op = scalar_number(word);
   w.kind = like->kind;
   w.type_out = like->type_out;
-  w.type_wrap = like->type_wrap;
   w.alpha = like->alpha;
   w.beta = like->beta;
   w.slot_out = k_output(n, 0);
@@ -320,7 +281,7 @@ static heddle_status add_one(k_node *n, const k_walk_plan *like, uint32_t first,
   }
   for (uint32_t k = first; k < first + count && s == HEDDLE_OK; k++) {
     const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);
-    w.type[w.n_operands] = k_scalar_word(n, without_sign(w.word, v->dtype));
+    w.type[w.n_operands] = without_sign(word, k_scalar_element(n, v->dtype));
     s = set_operand(n, &w, w.n_operands++, v, k_input(n, k), err);
   }
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
@@ -335,13 +296,13 @@ static heddle_status plan_scalar(k_node *n, heddle_error *err) {
   heddle_status s = check_dims(n, err);
   if (s == HEDDLE_OK) s = scalar_read(n->ref.node, &call, err);
   if (s != HEDDLE_OK) return s;
-  like.word = mean ? "Sum" : call.name;
+  const char *word = mean ? "Sum" : call.name;
   like.alpha = mean ? (float)count : (float)call.alpha;
   like.beta = (float)call.beta;
-  s = check_types(n, &like, err);
+  s = check_types(n, word, &like, err);
   if (s != HEDDLE_OK) return s;
   if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
-  if (count > 2 && n->ref.region->n_inputs < K_WORKSPACES && strcmp(like.word, "Sum") == 0 &&
+  if (count > 2 && n->ref.region->n_inputs < K_WORKSPACES && strcmp(word, "Sum") == 0 &&
       more_is_half(n->ref.out->dtype)) { /* a sum is rounded once */
     bool widened = false;
     s = k_plan_widened(n, &widened, err);
@@ -350,12 +311,12 @@ static heddle_status plan_scalar(k_node *n, heddle_error *err) {
   if (strcmp(n->ref.node->op, "PRelu") == 0 && !region_shape_equal(n->ref.in[0], n->ref.out)) {
     return ref_refuse_shape(&n->ref, err);
   }
-  if (scalar_find(like.word).operands == HEDDLE__VARIADIC && count == 1) return k_plan_copy(n, err);
-  if (mean && count == 2) like.word = "Mean_last";
-  s = add_one(n, &like, 0, count > 2 ? 2 : count, false, err);
+  if (scalar_find(word).operands == HEDDLE__VARIADIC && count == 1) return k_plan_copy(n, err);
+  if (mean && count == 2) word = "Mean_last";
+  s = add_one(n, &like, word, 0, count > 2 ? 2 : count, false, err);
   for (uint32_t k = 2; k < count && s == HEDDLE_OK; k++) {
-    if (mean && k + 1 == count) like.word = "Mean_last";
-    s = add_one(n, &like, k, 1, true, err);
+    if (mean && k + 1 == count) word = "Mean_last";
+    s = add_one(n, &like, word, k, 1, true, err);
   }
   /* With a third operand the first step would overwrite what a later one reads. */
   for (uint32_t k = 0; k < count && k < 2 && s == HEDDLE_OK; k++) {
@@ -373,8 +334,7 @@ static heddle_status plan_clip(k_node *n, heddle_error *err) {
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
   k_walk_init(&w, n->ref.out);
-  w.word = low && high ? "Clip" : low ? "Clip_low" : "Clip_high";
-  s = check_types(n, &w, err);
+  s = check_types(n, low && high ? "Clip" : low ? "Clip_low" : "Clip_high", &w, err);
   if (s != HEDDLE_OK) return s;
   if (!region_shape_equal(n->ref.in[0], n->ref.out)) return ref_refuse_shape(&n->ref, err);
   if (!low && !high) return k_plan_copy(n, err);
@@ -396,21 +356,22 @@ static heddle_status plan_clip(k_node *n, heddle_error *err) {
 static heddle_status plan_where(k_node *n, heddle_error *err) {
   k_walk_plan w;
   const heddle_dtype type = n->ref.out->dtype;
-  const char *word = k_bytes_word(type);
+  int64_t words = 0;
+  const uint8_t word = k_words_of(region_dtype_bytes(type), &words);
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
   if (!region_dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_BOOL, 8))
     return ref_refuse(&n->ref, err, "the condition is bool");
-  if (word == NULL || !region_dtype_equal(n->ref.in[1]->dtype, type) || !region_dtype_equal(n->ref.in[2]->dtype, type))
+  if (words != 1 || !region_dtype_equal(n->ref.in[1]->dtype, type) || !region_dtype_equal(n->ref.in[2]->dtype, type))
     return ref_refuse(&n->ref, err, "it takes operands and result of one type, of 1, 2, 4 or 8 bytes");
   if (!out_is_broadcast(n)) return ref_refuse_shape(&n->ref, err);
   k_walk_init(&w, n->ref.out);
-  w.word = "WHERE";
-  w.type_out = w.type_wrap = word;
+  w.op = K_RAW_WHERE;
+  w.type_out = word;
   w.slot_out = k_output(n, 0);
   w.n_operands = 3;
   for (uint32_t k = 0; k < 3 && s == HEDDLE_OK; k++) {
-    w.type[k] = k == 0 ? "uchar" : word;
+    w.type[k] = k == 0 ? K_ELEMENT_W1 : word;
     s = set_operand(n, &w, k, n->ref.in[k], k_input(n, k), err);
     if (s == HEDDLE_OK) allow_in_place(n, k);
   }
@@ -424,8 +385,7 @@ static heddle_status narrow(k_node *n, heddle_error *err) {
   region_value_count(n->ref.out, &count);
   p.count = (int64_t)count;
   const bool brain = n->ref.out->dtype.code == HEDDLE_DTYPE_BFLOAT;
-  const k_launch how = {.text = "products",
-                        .name = "narrow",
+  const k_launch how = {.kernel = KERNEL_narrow,
                         .n_types = 2,
                         .types = {K_ELEMENT_F64, brain ? K_ELEMENT_BF16 : K_ELEMENT_F16},
                         .items = count};
@@ -438,8 +398,8 @@ static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   heddle_dtype from = x->dtype, to = y->dtype;
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
-  if (k_scalar_word(n, x->dtype) == NULL) return k_refuse_type(n, x->dtype, err);
-  if (k_scalar_word(n, y->dtype) == NULL) return k_refuse_type(n, y->dtype, err);
+  if (k_scalar_element(n, x->dtype) == K_ELEMENT_COUNT) return k_refuse_type(n, x->dtype, err);
+  if (k_scalar_element(n, y->dtype) == K_ELEMENT_COUNT) return k_refuse_type(n, y->dtype, err);
   if (!region_shape_equal(x, y)) return ref_refuse_shape(&n->ref, err);
   if (is_whole(from) && is_whole(to)) { /* a sign matters where bits are added */
     to.code = HEDDLE_DTYPE_UINT;
@@ -448,13 +408,12 @@ static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   if (region_dtype_equal(from, to)) return k_plan_copy_bits(n, err);
   if (x->dtype.bits == 64 && is_real(x->dtype) && y->dtype.bits == 16 && is_real(y->dtype)) return narrow(n, err);
   k_walk_init(&w, y);
-  w.word = y->dtype.code == HEDDLE_DTYPE_BOOL        ? "CAST_BOOL"
-           : x->dtype.code == HEDDLE_DTYPE_BOOL      ? "CAST_TRUTH"
-           : is_real(x->dtype) && !is_real(y->dtype) ? "CAST_WHOLE"
-                                                     : "CAST";
-  w.type[0] = k_scalar_word(n, from);
-  w.type_out = k_scalar_word(n, to);
-  w.type_wrap = k_wrapping_word(to);
+  w.op = y->dtype.code == HEDDLE_DTYPE_BOOL        ? K_RAW_CAST_BOOL
+         : x->dtype.code == HEDDLE_DTYPE_BOOL      ? K_RAW_CAST_TRUTH
+         : is_real(x->dtype) && !is_real(y->dtype) ? K_RAW_CAST_WHOLE
+                                                   : K_RAW_CAST;
+  w.type[0] = k_scalar_element(n, from);
+  w.type_out = k_scalar_element(n, to);
   w.slot_out = k_output(n, 0);
   w.n_operands = 1;
   s = set_operand(n, &w, 0, x, k_input(n, 0), err);

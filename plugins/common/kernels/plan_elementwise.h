@@ -3,7 +3,7 @@
 #ifndef HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_ELEMENTWISE_H
 #define HEDDLE_PLUGINS_COMMON_KERNELS_PLAN_ELEMENTWISE_H
 
-#include "plan_op.h"
+#include "plan_portable.h"
 
 enum { K_WALK_DIMS = 16 }; /* before joining */
 
@@ -13,8 +13,9 @@ typedef struct k_walk_plan {
   uint32_t n_operands;
   int64_t dim[K_WALK_DIMS], step[K_OPERANDS + 1][K_WALK_DIMS], base[K_OPERANDS + 1];
   uint32_t slot[K_OPERANDS], slot_out;
-  const char *type[K_OPERANDS], *type_out, *type_wrap;
-  const char *word, *kind; /* the expression; kind NULL: RAW (elementwise.cl) */
+  uint8_t type[K_OPERANDS], type_out; /* K_ELEMENT_* */
+  uint8_t kind;
+  uint16_t op; /* as in k_code */
   float alpha, beta;
 } k_walk_plan;
 
@@ -24,19 +25,9 @@ void k_walk_init(k_walk_plan *w, const heddle_pvalue *out);
 /* Adds the kernel for a walk whose members are all set; nothing for one without elements. Changes w. */
 heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err);
 
-/* An unsigned type of the same size; NULL where there is none. */
-const char *k_bytes_word(heddle_dtype d);
-
-/* What a kernel calls a type that it computes with; NULL where there is none. k_cast_word knows float64, uint64 and bool
- * too, where the device has them; k_refuse_type says what it lacks. k_wrapping_word: in which integers wrap. */
-const char *k_type_word(heddle_dtype d);
-const char *k_cast_word(const k_node *n, heddle_dtype d);
-const char *k_wrapping_word(heddle_dtype d);
-/* The same of float16 and bfloat16 too, which lie in memory as such and are computed with as float32. */
-const char *k_scalar_word(const k_node *n, heddle_dtype d);
+/* The type as which a kernel computes with elements, bool being bytes; K_ELEMENT_COUNT where there is none, or the device lacks
+ * it, which k_refuse_type says. */
+uint8_t k_scalar_element(const k_node *n, heddle_dtype d);
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err);
-
-/* The largest unsigned type of which words make up so many bytes. */
-const char *k_word_of(uint64_t bytes, int64_t *words);
 
 #endif

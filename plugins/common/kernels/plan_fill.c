@@ -36,8 +36,8 @@ static heddle_status plan_known(k_node *n, heddle_error *err) {
 /* count elements of size bytes to a result, each the first of the table. */
 static heddle_status repeat(k_node *n, uint32_t slot, uint64_t count, uint64_t size, heddle_error *err) {
   int64_t words = 1;
-  k_walk_plan w = {.dims = 1, .n_operands = 1, .word = "COPY", .slot = {K_TABLE}, .slot_out = slot};
-  w.type[0] = w.type_out = w.type_wrap = k_word_of(size, &words);
+  k_walk_plan w = {.dims = 1, .n_operands = 1, .op = K_RAW_COPY, .slot = {K_TABLE}, .slot_out = slot};
+  w.type[0] = w.type_out = k_words_of(size, &words);
   w.dim[0] = (int64_t)count;
   w.step[K_OPERANDS][0] = 1;
   return k_walk_add(n, &w, err);
@@ -69,7 +69,7 @@ static heddle_status plan_range(k_node *n, heddle_error *err) {
   ref_op op;
   void *table = NULL;
   uint64_t count = 0;
-  k_launch how = {.text = "fill", .name = "range", .n_types = 1};
+  k_launch how = {.kernel = KERNEL_range, .n_types = 1};
   const uint64_t size = region_dtype_bytes(n->ref.out->dtype);
   k_ref_op(n, &op);
   heddle_status s = more_is_half(n->ref.out->dtype) ? k_more_of(n, &m, err) : ref_plan_fill(&n->ref, &op, err);

@@ -1,9 +1,9 @@
-/* FusedElementwise, and chains of several elementwise nodes: one kernel, whose text is written here from the expression
- * and comes behind elementwise.cl, so that it uses the same words for each operator; the expression stands beside it, for
- * devices whose programs are no text. Shapes are parameters: one text
- * serves all that read their inputs alike. */
+/* FusedElementwise, and chains of several elementwise nodes: one kernel, which a plan has as the expression. Its text is written here
+ * for drivers that compile text: it comes behind elementwise.cl and uses the same words for each operator. Shapes are parameters: one
+ * text serves all that read their inputs alike. */
 #include "plan_op.h"
 #include "plugins/common/chain.h"
+#include "plugins/common/scalar.h"
 
 enum { TEXT_BYTES = 12288 };
 
@@ -71,6 +71,17 @@ static void say_kernel(text *t, const heddle_chain *c) {
   say(t, "  out[i] = v%u;\n}\n", EXPR_OF_STEP + e->n_steps - 1);
 }
 
+heddle_status k_chain_text(const heddle_host *host, const heddle_chain *chain, char **out, heddle_error *err) {
+  text t = {host->alloc(host->ctx, TEXT_BYTES, 1), 0};
+  *out = t.at;
+  if (t.at == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for the text of a kernel");
+  say_kernel(&t, chain);
+  if (t.used < TEXT_BYTES - 1) return HEDDLE_OK;
+  host->free(host->ctx, t.at);
+  *out = NULL;
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "the text of a chain's kernel is too long");
+}
+
 static void set_params(k_step *step, const heddle_chain *c) {
   if (c->walked == 0) {
     step->params.flat.count = (int64_t)c->count;
@@ -97,15 +108,12 @@ heddle_status k_plan_fused(k_node *n, heddle_error *err) {
   if (c.walked > 0 && c.dims > K_DIMS)
     return ref_refuse(&n->ref, err, "it walks %d dimensions that cannot be joined; up to %d are supported", c.dims,
                       K_DIMS);
-  s = k_kernel_add(plan, "elementwise", "fused", k_groups(c.count), c.count,
-                   "-DFUSED -DN_IN=1 -DT0=float -DT1=float -DT2=float -DTO=float -DU=float -DOP=COPY -DKIND=REAL",
-                   &step, err);
+  s = k_kernel_add(plan, KERNEL_fused, k_groups(c.count), c.count, &step, err);
   if (s != HEDDLE_OK) return s;
-  text t = {plan->host->alloc(plan->host->ctx, TEXT_BYTES, 1), 0};
-  if (t.at == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for the text of a kernel");
-  step->tail = t.at;
-  say_kernel(&t, &c);
-  if (t.used == TEXT_BYTES - 1) return ref_refuse(&n->ref, err, "the text of its kernel is too long");
+  step->code.kind = SCALAR_REAL;
+  step->code.n_in = 1;
+  step->code.n_types = K_TYPES;
+  memset(step->code.types, K_ELEMENT_F32, K_TYPES);
   step->chain = plan->host->alloc(plan->host->ctx, sizeof c, _Alignof(heddle_chain));
   if (step->chain == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan an operator");
   *step->chain = c;

@@ -74,8 +74,7 @@ heddle_status k_general_add(k_node *n, const more_op *m, const k_general_launch 
   const k_general p = {.count = how->items, .has = k_general_has(n, m), .mode = how->mode, .step = how->step};
   for (uint32_t k = 0; k < m->n_in; k++) limit += 2 * (uint64_t)m->in[k].count; /* int64 are read as pairs of words */
   for (uint32_t k = 0; k < m->n_out; k++) limit += 2 * (uint64_t)m->out[k].count;
-  k_launch launch = {.text = how->text,
-                     .name = how->name,
+  k_launch launch = {.kernel = how->kernel,
                      .n_types = how->n_types,
                      .items = (uint64_t)how->items,
                      .limit = limit,
@@ -94,24 +93,22 @@ enum { BY_STEPS, BY_TAPS, BY_WEIGHTS, BY_ELEMENTS, BY_DEPTH };
 
 /* second: the operand whose type is T1, 0 for none. */
 typedef struct one_kernel {
-  const char *op, *text, *name;
-  uint32_t operands, second;
-  uint8_t type, turns;
+  const char *op;
+  uint8_t kernel, operands, second, type, turns;
 } one_kernel;
 
 static const one_kernel kernels[] = {
-    {"AffineGrid", "sampling", "affine_grid", 1, 0, TYPE, BY_STEPS},
-    {"AveragePool", "windows", "average_pool", 1, 0, TYPE, BY_TAPS},
-    {"Col2Im", "windows", "col2im", 1, 0, NO_SIGN, BY_TAPS},
-    {"Conv", "windows", "conv_any", 3, 0, NO_SIGN, BY_WEIGHTS},
-    {"DeformConv", "windows", "deform_conv", 5, 0, TYPE, BY_WEIGHTS},
-    {"Gemm", "products", "gemm_any", 3, 0, NO_SIGN, BY_DEPTH},
-    {"GlobalLpPool", "windows", "global_lp_pool", 1, 0, TYPE, BY_STEPS},
-    {"GridSample", "sampling", "grid_sample", 2, 1, TYPE, BY_STEPS},
-    {"LpPool", "windows", "lp_pool", 1, 0, TYPE, BY_TAPS},
-    {"MatMul", "products", "matmul_any", 2, 0, NO_SIGN, BY_DEPTH},
-    {"MaxUnpool", "windows", "unpool", 2, 0, WORDS, BY_ELEMENTS},
-    {"RoiAlign", "sampling", "roi_align", 3, 0, TYPE, BY_STEPS},
+    {"AffineGrid", KERNEL_affine_grid, 1, 0, TYPE, BY_STEPS},
+    {"Col2Im", KERNEL_col2im, 1, 0, NO_SIGN, BY_TAPS},
+    {"Conv", KERNEL_conv_any, 3, 0, NO_SIGN, BY_WEIGHTS},
+    {"DeformConv", KERNEL_deform_conv, 5, 0, TYPE, BY_WEIGHTS},
+    {"Gemm", KERNEL_gemm_any, 3, 0, NO_SIGN, BY_DEPTH},
+    {"GlobalLpPool", KERNEL_global_lp_pool, 1, 0, TYPE, BY_STEPS},
+    {"GridSample", KERNEL_grid_sample, 2, 1, TYPE, BY_STEPS},
+    {"LpPool", KERNEL_lp_pool, 1, 0, TYPE, BY_TAPS},
+    {"MatMul", KERNEL_matmul_any, 2, 0, NO_SIGN, BY_DEPTH},
+    {"MaxUnpool", KERNEL_unpool, 2, 0, WORDS, BY_ELEMENTS},
+    {"RoiAlign", KERNEL_roi_align, 3, 0, TYPE, BY_STEPS},
 };
 
 static double turns_of(const one_kernel *k, const more_op *m) {
@@ -151,8 +148,7 @@ heddle_status k_plan_general(k_node *n, heddle_error *err) {
   more_op m;
   const one_kernel *k = kernels;
   while (strcmp(k->op, n->entry->op) != 0) k++;
-  k_general_launch how = {
-      .text = k->text, .name = k->name, .n_types = 1, .n_operands = k->operands, .out = k_output(n, 0)};
+  k_general_launch how = {.kernel = k->kernel, .n_types = 1, .n_operands = k->operands, .out = k_output(n, 0)};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK && k->second != 0 && m.in[k->second].type != m.in[0].type &&
       m.in[k->second].type != REF_TYPE_F32) {
@@ -164,7 +160,7 @@ heddle_status k_plan_general(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK && k->second != 0) s = k_element_of(n, m.in[k->second].type, &how.types[how.n_types++], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
   if (has_factors(k, &m)) {
-    how.name = "gemm_scaled";
+    how.kernel = KERNEL_gemm_scaled;
     s = k_element_of(n, REF_TYPE_F64, &how.types[how.n_types++], err);
   } else if (k->type == NO_SIGN) how.types[0] = k_unsigned_element(how.types[0]);
   if (k->type == WORDS) how.types[0] = k_word_element(&m.in[0]);

@@ -13,8 +13,7 @@ heddle_status k_general_of(k_node *n, more_op *m, heddle_error *err);
 /* A launch on the operands of the node, in their order from 0 to n_operands, the table, and a result of the step. what is
  * absent is the table. */
 typedef struct k_general_launch {
-  const char *text, *name;
-  uint8_t n_types, types[K_TYPES];
+  uint8_t kernel, n_types, types[K_TYPES];
   uint32_t n_operands;
   uint32_t out; /* K_OUTPUT or K_WORKSPACE, see k_step */
   int64_t items, mode, step;

@@ -28,8 +28,7 @@ static heddle_status add_new(k_node *n, const more_op *m, const uint8_t types[2]
                            K_TABLE,
                            out};
   const k_general p = {.count = items, .has = k_general_has(n, m), .step = step};
-  const k_launch how = {.text = "gqa",
-                        .name = "gqa_new",
+  const k_launch how = {.kernel = KERNEL_gqa_new,
                         .n_types = 2,
                         .types = {types[0], types[1]},
                         .items = (uint64_t)items,
@@ -77,8 +76,7 @@ heddle_status k_plan_gqa(k_node *n, heddle_error *err) {
                            k_output(n, 0)};
   const int64_t pieces = (m.i[GQA_SIZE] + EACH - 1) / EACH, rows = m.out[0].count / m.i[GQA_SIZE];
   const k_general p = {.count = rows * pieces, .has = k_general_has(n, &m), .step = pieces};
-  const k_launch how = {.text = "gqa",
-                        .name = "gqa",
+  const k_launch how = {.kernel = KERNEL_gqa,
                         .n_types = 2,
                         .types = {types[0], types[1]},
                         .items = (uint64_t)p.count,

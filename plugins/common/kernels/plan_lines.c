@@ -4,11 +4,10 @@
 #include "plan_general.h"
 
 /* A kernel of one operand for items of turns each; through: of integers, in float64. */
-static heddle_status add(k_node *n, const char *name, uint8_t type, const k_lines *p, uint64_t items, double turns,
+static heddle_status add(k_node *n, uint8_t kernel, uint8_t type, const k_lines *p, uint64_t items, double turns,
                          heddle_error *err) {
-  k_launch how = {
-      .text = "lines", .name = name, .n_types = 1, .types = {type}, .items = items, .turns = turns, .floats = 2};
-  if (strcmp(name, "reduce_through") == 0) {
+  k_launch how = {.kernel = kernel, .n_types = 1, .types = {type}, .items = items, .turns = turns, .floats = 2};
+  if (kernel == KERNEL_reduce_through) {
     const heddle_status s = k_element_of(n, REF_TYPE_F64, &how.types[how.n_types++], err);
     if (s != HEDDLE_OK) return s;
   }
@@ -38,7 +37,7 @@ static heddle_status plan_cumulate(k_node *n, heddle_error *err) {
   if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "reverse", 0, &p.reverse, err);
   if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "exclusive", 0, &p.exclusive, err);
   if (s != HEDDLE_OK) return s;
-  return add(n, "cumulate", k_unsigned_element(type), &p, (uint64_t)p.count, (double)p.n, err);
+  return add(n, KERNEL_cumulate, k_unsigned_element(type), &p, (uint64_t)p.count, (double)p.n, err);
 }
 
 static heddle_status plan_hardmax(k_node *n, heddle_error *err) {
@@ -46,7 +45,7 @@ static heddle_status plan_hardmax(k_node *n, heddle_error *err) {
   k_lines p = {0};
   uint8_t type = 0;
   heddle_status s = lines(n, &m, &p, &type, err);
-  return s == HEDDLE_OK ? add(n, "hardmax", type, &p, (uint64_t)p.count, 2 * (double)p.n, err) : s;
+  return s == HEDDLE_OK ? add(n, KERNEL_hardmax, type, &p, (uint64_t)p.count, 2 * (double)p.n, err) : s;
 }
 
 heddle_status k_plan_softmax_any(k_node *n, heddle_error *err) {
@@ -54,7 +53,7 @@ heddle_status k_plan_softmax_any(k_node *n, heddle_error *err) {
   k_lines p = {.mode = strcmp(n->entry->op, "LogSoftmax") == 0};
   uint8_t type = 0;
   heddle_status s = lines(n, &m, &p, &type, err);
-  return s == HEDDLE_OK ? add(n, "softmax_line", type, &p, (uint64_t)p.count, 3 * (double)p.n, err) : s;
+  return s == HEDDLE_OK ? add(n, KERNEL_softmax_line, type, &p, (uint64_t)p.count, 3 * (double)p.n, err) : s;
 }
 
 static heddle_status plan_lp_normalize(k_node *n, heddle_error *err) {
@@ -64,7 +63,7 @@ static heddle_status plan_lp_normalize(k_node *n, heddle_error *err) {
   heddle_status s = lines(n, &m, &p, &type, err);
   if (s != HEDDLE_OK) return s;
   p.mode = m.i[POWER] == 1;
-  return add(n, "lp_normalize", type, &p, (uint64_t)p.count, 2 * (double)p.n, err);
+  return add(n, KERNEL_lp_normalize, type, &p, (uint64_t)p.count, 2 * (double)p.n, err);
 }
 
 /* ---------------------------------------------------------------- over several dimensions */
@@ -92,7 +91,7 @@ static heddle_status plan_mean_variance(k_node *n, heddle_error *err) {
   set_box(&m, m.i[KEPT], m.i[THROUGH], &p);
   p.n = m.i[N];
   p.count = m.in[0].count / p.n;
-  return add(n, "mean_variance", type, &p, (uint64_t)p.count, 3 * (double)p.n * (double)(1 + m.i[THROUGH]), err);
+  return add(n, KERNEL_mean_variance, type, &p, (uint64_t)p.count, 3 * (double)p.n * (double)(1 + m.i[THROUGH]), err);
 }
 
 heddle_status k_plan_reduce_any(k_node *n, heddle_error *err) {
@@ -101,7 +100,7 @@ heddle_status k_plan_reduce_any(k_node *n, heddle_error *err) {
   more_op m;
   k_lines p = {0};
   uint8_t type = 0;
-  const char *name = "reduce_whole";
+  uint8_t kernel = KERNEL_reduce_whole;
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &type, err);
   if (s != HEDDLE_OK) return s;
@@ -110,18 +109,18 @@ heddle_status k_plan_reduce_any(k_node *n, heddle_error *err) {
   p.count = m.out[0].count;
   p.mode = m.i[WHAT];
   const bool real = more_type_is_real(m.in[0].type);
-  if (real) name = "reduce_real";
-  else if (p.mode >= ROOT && p.mode <= LOG_SUM_EXP) name = "reduce_through";
+  if (real) kernel = KERNEL_reduce_real;
+  else if (p.mode >= ROOT && p.mode <= LOG_SUM_EXP) kernel = KERNEL_reduce_through;
   else
     p.inner = p.mode == PROD  ? 1
               : p.mode == MAX ? ref_type_least(m.in[0].type)
               : p.mode == MIN ? ref_type_most(m.in[0].type)
                               : 0;
   if (real && (p.mode == LOG_SUM || p.mode == LOG_SUM_EXP)) {
-    name = "reduce_log";
+    kernel = KERNEL_reduce_log;
     p.mode = p.mode == LOG_SUM_EXP;
   }
-  return add(n, name, type, &p, (uint64_t)p.count, 2 * (double)p.n * (double)(1 + m.i[THROUGH]), err);
+  return add(n, kernel, type, &p, (uint64_t)p.count, 2 * (double)p.n * (double)(1 + m.i[THROUGH]), err);
 }
 
 /* ---------------------------------------------------------------- with a scale */
@@ -140,8 +139,7 @@ static heddle_status plan_group_norm(k_node *n, heddle_error *err) {
                      .dims = m.i[GROUPS],
                      .mode = m.i[BY_GROUP],
                      .epsilon = (float)m.f[0]};
-  const k_launch how = {.text = "lines",
-                        .name = "group_normalize",
+  const k_launch how = {.kernel = KERNEL_group_normalize,
                         .n_types = 1,
                         .types = {type},
                         .items = (uint64_t)p.count,
@@ -171,8 +169,7 @@ heddle_status k_plan_layer_norm_any(k_node *n, heddle_error *err) {
   if (m.in[1].type != x->type || (m.in[2].here && m.in[2].type != x->type))
     return ref_refuse(&n->ref, err, "its operands are of two types");
   for (uint32_t k = 0; k < 3 && s == HEDDLE_OK; k++) {
-    k_general_launch how = {.text = "scaled",
-                            .name = "layer",
+    k_general_launch how = {.kernel = KERNEL_layer,
                             .n_types = 2,
                             .n_operands = 3,
                             .out = k_result(n, &m, k),
@@ -204,8 +201,7 @@ heddle_status k_plan_rms_norm(k_node *n, heddle_error *err) {
   p.dims = x->ndim;
   memcpy(p.size, x->shape, sizeof p.size);
   steps_of(x, &m.in[1], p.step);
-  const k_launch how = {.text = "scaled",
-                        .name = "scaled",
+  const k_launch how = {.kernel = KERNEL_scaled,
                         .n_types = 2,
                         .types = {type, scale},
                         .items = (uint64_t)p.count,

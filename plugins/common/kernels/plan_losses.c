@@ -18,11 +18,10 @@ static heddle_status or_table(k_node *n, uint32_t k, int type, int64_t count, do
 
 /* ---------------------------------------------------------------- losses */
 
-static heddle_status add_loss(k_node *n, const char *name, uint8_t type, const k_loss *p, uint64_t items,
-                              uint32_t n_args, const uint32_t *args, heddle_error *err) {
+static heddle_status add_loss(k_node *n, uint8_t kernel, uint8_t type, const k_loss *p, uint64_t items, uint32_t n_args,
+                              const uint32_t *args, heddle_error *err) {
   const double lines = (double)p->count / (double)items;
-  const k_launch how = {.text = "losses",
-                        .name = name,
+  const k_launch how = {.kernel = kernel,
                         .n_types = 1,
                         .types = {type},
                         .items = items,
@@ -51,12 +50,12 @@ static heddle_status plan_loss(k_node *n, heddle_error *err) {
                     .entropy = m.i[ENTROPY]};
   s = or_table(n, 2, m.in[0].type, p.n > 0 ? p.n : 1, 1, &weights, err);
   if (s == HEDDLE_OK && m.out[1].here && p.count > 0)
-    s = add_loss(n, "log_probability", type, &p, (uint64_t)p.count, 2, (uint32_t[]){k_input(n, 0), k_output(n, 1)},
+    s = add_loss(n, KERNEL_log_probability, type, &p, (uint64_t)p.count, 2, (uint32_t[]){k_input(n, 0), k_output(n, 1)},
                  err);
   if (s != HEDDLE_OK || (m.i[REDUCTION] == NONE && p.count == 0)) return s;
   const uint32_t args[] = {k_input(n, 0), k_input(n, 1), weights, k_output(n, 0)};
-  if (m.i[REDUCTION] == NONE) return add_loss(n, "loss_each", type, &p, (uint64_t)p.count, 4, args, err);
-  return add_loss(n, "loss_all", type, &p, 1, 4, args, err);
+  if (m.i[REDUCTION] == NONE) return add_loss(n, KERNEL_loss_each, type, &p, (uint64_t)p.count, 4, args, err);
+  return add_loss(n, KERNEL_loss_all, type, &p, 1, 4, args, err);
 }
 
 /* ---------------------------------------------------------------- quantisation */
@@ -74,12 +73,12 @@ static void set_scales(const more_op *m, k_quantize *p) {
   p->blocks = p->block != 0 ? scale->shape[m->i[AXIS]] : 0;
 }
 
-static heddle_status add_quantize(k_node *n, const more_op *m, const char *name, k_quantize *p, uint8_t t0, uint8_t t1,
+static heddle_status add_quantize(k_node *n, const more_op *m, uint8_t kernel, k_quantize *p, uint8_t t0, uint8_t t1,
                                   int zero_type, heddle_error *err) {
   uint32_t zeros = 0;
   heddle_status s = or_table(n, 2, zero_type, m->in[1].count, 0, &zeros, err);
   if (s != HEDDLE_OK) return s;
-  const k_launch how = {.text = "quantize", .name = name, .n_types = 2, .types = {t0, t1}, .items = (uint64_t)p->count};
+  const k_launch how = {.kernel = kernel, .n_types = 2, .types = {t0, t1}, .items = (uint64_t)p->count};
   return k_launch_add(n, &how, p, sizeof *p, 4, (uint32_t[]){k_input(n, 0), k_input(n, 1), zeros, k_output(n, 0)}, err);
 }
 
@@ -102,7 +101,7 @@ static heddle_status plan_quantize(k_node *n, heddle_error *err) {
   set_scales(&m, &p);
   p.least = ref_type_least(m.out[0].type);
   p.most = ref_type_most(m.out[0].type);
-  return add_quantize(n, &m, "quantize", &p, from, to, m.out[0].type, err);
+  return add_quantize(n, &m, KERNEL_quantize, &p, from, to, m.out[0].type, err);
 }
 
 static heddle_status plan_dequantize(k_node *n, heddle_error *err) {
@@ -120,7 +119,7 @@ static heddle_status plan_dequantize(k_node *n, heddle_error *err) {
   uint8_t real = 0;
   if (wide) s = k_element_of(n, REF_TYPE_F64, &real, err);
   if (s != HEDDLE_OK) return s;
-  return add_quantize(n, &m, wide ? "dequantize_wide" : "dequantize", &p, from, to, m.in[0].type, err);
+  return add_quantize(n, &m, wide ? KERNEL_dequantize_wide : KERNEL_dequantize, &p, from, to, m.in[0].type, err);
 }
 
 const k_entry k_losses_table[] = {

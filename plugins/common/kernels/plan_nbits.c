@@ -9,7 +9,7 @@ static bool is_there(const more_op *m, uint32_t k) {
 
 heddle_status k_plan_nbits(k_node *n, heddle_error *err) {
   more_op m;
-  k_launch how = {.text = "nbits", .name = "matmul_nbits", .n_types = 1};
+  k_launch how = {.kernel = KERNEL_matmul_nbits, .n_types = 1};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[A].type, &how.types[0], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;

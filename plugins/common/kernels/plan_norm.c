@@ -5,11 +5,12 @@
 enum { LONG_ROW = 128, LONG_PLANE = 64 };
 
 /* The kernel for all elements of the first operand, in rows of row elements, with the operands first .. last. */
-static heddle_status add_norm(k_node *n, const char *kernel, uint64_t groups, const char *options, const k_norm *p,
+static heddle_status add_norm(k_node *n, uint8_t kernel, uint64_t groups, uint32_t flags, const k_norm *p,
                               heddle_error *err) {
   k_step *step = NULL;
-  heddle_status s = k_kernel_add(n->plan, "norm", kernel, groups, k_limit(n), "%s", &step, err, options);
+  heddle_status s = k_kernel_add(n->plan, kernel, groups, k_limit(n), &step, err);
   if (s != HEDDLE_OK) return s;
+  step->code.flags = flags;
   step->params.norm = *p;
   step->params_bytes = sizeof *p;
   for (uint32_t k = 0; k < REF_OPERANDS; k++) {
@@ -43,16 +44,17 @@ static heddle_status plan_batch_norm(k_node *n, heddle_error *err) {
   if (count == 0) return HEDDLE_OK;
   k_norm p = planes_of(&op.u.norm, count);
   k_allow_in_place(n, 0);
-  if (k_prefers(n, "batch_item", p.n < LONG_PLANE)) return add_norm(n, "batch_item", k_groups(count), "", &p, err);
+  if (k_prefers(n, KERNEL_batch_item, p.n < LONG_PLANE))
+    return add_norm(n, KERNEL_batch_item, k_groups(count), 0, &p, err);
   p.size = (p.n + K_GROUP * K_STRETCH - 1) / (K_GROUP * K_STRETCH);
-  return add_norm(n, "batch_plane", (uint64_t)(p.rows * p.size), "", &p, err);
+  return add_norm(n, KERNEL_batch_plane, (uint64_t)(p.rows * p.size), 0, &p, err);
 }
 
-static heddle_status add_rows(k_node *n, const char *options, const k_norm *p, heddle_error *err) {
+static heddle_status add_rows(k_node *n, uint32_t flags, const k_norm *p, heddle_error *err) {
   const uint64_t rows = (uint64_t)p->rows;
-  const bool by_group = k_prefers(n, "norm_group", p->n >= LONG_ROW);
+  const bool by_group = k_prefers(n, KERNEL_norm_group, p->n >= LONG_ROW);
   k_allow_in_place(n, 0);
-  return add_norm(n, by_group ? "norm_group" : "norm_item", by_group ? rows : k_groups(rows), options, p, err);
+  return add_norm(n, by_group ? KERNEL_norm_group : KERNEL_norm_item, by_group ? rows : k_groups(rows), flags, p, err);
 }
 
 static heddle_status plan_instance_norm(k_node *n, heddle_error *err) {
@@ -63,7 +65,7 @@ static heddle_status plan_instance_norm(k_node *n, heddle_error *err) {
   region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   const k_norm p = planes_of(&op.u.norm, count);
-  return add_rows(n, "-DHAS_BIAS", &p, err);
+  return add_rows(n, K_HAS_BIAS, &p, err);
 }
 
 /* Scale and bias have as many elements as a row: they do not broadcast within it. */
@@ -84,17 +86,17 @@ static bool has_full_scale(const k_node *n) {
 
 static heddle_status plan_layer_norm(k_node *n, heddle_error *err) {
   ref_op op = {0};
-  char options[64];
   if (!k_is_float32(n) || !has_full_scale(n)) return k_plan_layer_norm_any(n, err);
   heddle_status s = ref_plan_layer_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const ref_norm *f = &op.u.norm;
   if (f->channels == 0) return HEDDLE_OK;
   const k_norm p = {.rows = f->channels, .n = f->n, .channels = 1, .epsilon = f->epsilon};
-  snprintf(options, sizeof options, "-DLAYER%s%s%s", n->ref.in[2] != NULL ? " -DHAS_BIAS" : "",
-           region_node_output(n->ref.region, n->ref.node, 1) != NULL ? " -DHAS_MEAN" : "",
-           region_node_output(n->ref.region, n->ref.node, 2) != NULL ? " -DHAS_LESS" : "");
-  return add_rows(n, options, &p, err);
+  uint32_t flags = K_LAYER;
+  if (n->ref.in[2] != NULL) flags |= K_HAS_BIAS;
+  if (region_node_output(n->ref.region, n->ref.node, 1) != NULL) flags |= K_HAS_MEAN;
+  if (region_node_output(n->ref.region, n->ref.node, 2) != NULL) flags |= K_HAS_LESS;
+  return add_rows(n, flags, &p, err);
 }
 
 static heddle_status plan_lrn(k_node *n, heddle_error *err) {
@@ -105,7 +107,7 @@ static heddle_status plan_lrn(k_node *n, heddle_error *err) {
   region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
   const k_norm p = planes_of(&op.u.norm, count);
-  s = add_norm(n, "lrn", k_groups(count), "", &p, err);
+  s = add_norm(n, KERNEL_lrn, k_groups(count), 0, &p, err);
   n->plan->work += (double)count * (100.0 + (double)p.size);
   return s;
 }

@@ -37,9 +37,8 @@ extern const k_entry k_select_table[], k_lines_table[], k_losses_table[], k_gene
 extern const k_entry k_attention_table[], k_signal_table[], k_products_table[], k_recurrent_table[], k_tfidf_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
 
-/* Operators of one general kernel (plan_general.h), and MaxPool; here for those whose float32 has kernels of its own. */
+/* Operators of one general kernel (plan_general.h); here for those whose float32 has kernels of its own. */
 heddle_status k_plan_general(k_node *n, heddle_error *err);
-heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err);
 static inline bool k_is_float32(const k_node *n) {
   return region_dtype_is(n->ref.in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
@@ -64,16 +63,15 @@ heddle_status k_plan_gqa(k_node *n, heddle_error *err);
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */
 k_step *k_step_add(k_plan *plan, heddle_error *err);
 
-/* A kernel's launch for count items. index_limit: the largest element index or count that the kernel computes with;
- * decides IDX. The options are formatted behind it. */
-P_PRINTF(6, 9)
-heddle_status k_kernel_add(k_plan *plan, const char *text, const char *name, uint64_t groups, uint64_t index_limit,
-                           const char *options, k_step **out, heddle_error *err, ...);
+/* A kernel's launch. index_limit: the largest element index or count that the kernel computes with; decides code.wide. The rest
+ * of the code is the caller's to set. */
+heddle_status k_kernel_add(k_plan *plan, uint8_t kernel, uint64_t groups, uint64_t index_limit, k_step **out,
+                           heddle_error *err);
 
 /* The kernel that the next step is to have where a launch is resized, of which sizes do not decide then; else NULL. And
- * whether the next step is to be the kernel called name: by that, else as chosen. */
+ * whether the next step is to be of a kernel: by that, else as chosen. */
 const k_step *k_like(const k_node *n);
-bool k_prefers(const k_node *n, const char *name, bool chosen);
+bool k_prefers(const k_node *n, uint8_t kernel, bool chosen);
 
 static inline uint64_t k_groups(uint64_t items) {
   return items / K_GROUP + (items % K_GROUP != 0);

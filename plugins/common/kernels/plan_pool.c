@@ -1,72 +1,61 @@
-/* The pools; the reference kernels' plans have their geometry. */
-#include "plan_op.h"
+/* MaxPool and AveragePool: the kernels of pool.cl. */
+#include "plan_portable.h"
 
-/* A launch over the results of a pool: parameters, the operand, the first result, and what the windows cost. */
-static void set_pool(k_node *n, const ref_pool *f, uint64_t results, k_step *step) {
+/* The parameters, and the largest place along a line that a window comes to. */
+static k_pool params_of(const ref_pool *f, uint64_t results, uint64_t *limit) {
   const ref_window *w = &f->window;
-  k_pool *p = &step->params.pool;
-  p->count = (int64_t)results;
-  p->include_pad = f->count_pads != 0;
+  k_pool p = {.count = (int64_t)results, .include_pad = f->count_pads, .columns = f->column_major};
+  *limit = 0;
   for (int d = 0; d < K_SPATIAL; d++) {
-    p->in[d] = w->in[d];
-    p->out[d] = w->out[d];
-    p->window[d] = w->kernel[d];
-    p->stride[d] = w->stride[d];
-    p->dilation[d] = w->dilation[d];
-    p->pad[d] = w->pad[d];
-    p->pad_end[d] = f->end[d];
+    p.in_[d] = w->in[d];
+    p.out_[d] = w->out[d];
+    p.window[d] = w->kernel[d];
+    p.stride[d] = w->stride[d];
+    p.dilation[d] = w->dilation[d];
+    p.pad[d] = w->pad[d];
+    p.pad_end[d] = f->end[d];
+    const double reach = (double)w->out[d] * (double)w->stride[d] + (double)w->kernel[d] * (double)w->dilation[d] +
+                         (double)w->in[d] + (double)w->pad[d] + (double)f->end[d];
+    if (reach > (double)*limit) *limit = reach < 0x1p62 ? (uint64_t)reach : UINT64_C(1) << 62;
   }
-  step->params_bytes = sizeof *p;
-  step->args[step->n_args++] = k_input(n, 0);
-  step->args[step->n_args++] = k_output(n, 0);
-  double taps = 1; /* that lie in the operand */
-  for (int d = 0; d < K_SPATIAL; d++) {
+  return p;
+}
+
+/* Turns of an item's loops, over the taps that lie in the operand. */
+static double turns_of(const ref_window *w) {
+  double turns = 0;
+  for (int d = K_SPATIAL - 1; d >= 0; d--) {
     const int64_t fit = w->in[d] / w->dilation[d] + 1;
-    taps *= (double)(fit < w->kernel[d] ? fit : w->kernel[d]);
+    turns = (double)(fit < w->kernel[d] ? fit : w->kernel[d]) * (turns + 1);
   }
-  n->plan->work += (double)results * taps;
+  return turns;
 }
 
-static heddle_status plan_average_pool(k_node *n, heddle_error *err) {
-  if (!k_is_float32(n)) return k_plan_general(n, err);
-  ref_op op = {0};
-  uint64_t results = 0;
-  k_step *step = NULL;
-  heddle_status s = ref_plan_average_pool(&n->ref, &op, err);
-  if (s != HEDDLE_OK) return s;
-  region_value_count(n->ref.out, &results);
-  if (results == 0) return HEDDLE_OK;
-  s = k_kernel_add(n->plan, "pool", "average_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
-  if (s == HEDDLE_OK) set_pool(n, &op.u.pool, results, step);
-  return s;
-}
-
-/* With its second result, the places of the maxima, by a kernel of its own. */
-static heddle_status plan_max_pool(k_node *n, heddle_error *err) {
-  if (!k_is_float32(n)) return k_plan_max_pool_any(n, err);
+static heddle_status plan_pool(k_node *n, heddle_error *err) {
+  const bool average = strcmp(n->entry->op, "AveragePool") == 0;
   const bool where = region_node_output(n->ref.region, n->ref.node, 1) != NULL;
-  ref_op op;
+  ref_pool f;
   uint64_t results = 0;
-  k_step *step = NULL;
-  k_ref_op(n, &op);
-  heddle_status s = ref_plan_max_pool(&n->ref, &op, err);
+  k_launch how = {.kernel = average ? KERNEL_average_pool
+                            : where ? KERNEL_max_pool_where
+                                    : KERNEL_max_pool,
+                  .n_types = 1};
+  heddle_status s = k_operand_element(n, 0, &how.types[0], err);
+  if (s == HEDDLE_OK && !region_dtype_equal(n->ref.in[0]->dtype, n->ref.out->dtype))
+    s = ref_refuse(&n->ref, err, "its result is of another type than its operand");
+  if (s == HEDDLE_OK) s = ref_pool_read(&n->ref, &f, err);
   if (s != HEDDLE_OK) return s;
   region_value_count(n->ref.out, &results);
-  if (results == 0) return HEDDLE_OK;
-  if (where) {
-    s = k_kernel_add(n->plan, "pool_where", "max_pool_where", k_groups(results), k_limit(n), "-DCOLUMN_MAJOR=%u", &step,
-                     err, op.u.pool.column_major);
-  } else {
-    s = k_kernel_add(n->plan, "pool", "max_pool", k_groups(results), k_limit(n), "%s", &step, err, "");
-  }
-  if (s != HEDDLE_OK) return s;
-  set_pool(n, &op.u.pool, results, step);
-  if (where) step->args[step->n_args++] = k_output(n, 1);
-  return HEDDLE_OK;
+  const k_pool p = params_of(&f, results, &how.limit);
+  how.items = results;
+  if (where && how.limit < 2 * results) how.limit = 2 * results; /* pairs of words */
+  how.turns = turns_of(&f.window);
+  const uint32_t args[] = {k_input(n, 0), k_output(n, 0), where ? k_output(n, 1) : 0};
+  return k_launch_add(n, &how, &p, sizeof p, where ? 3 : 2, args, err);
 }
 
 const k_entry k_pool_table[] = {
-    {"AveragePool", HEDDLE__TYPES_REAL, plan_average_pool},
-    {"MaxPool", HEDDLE__TYPES_NUMBERS, plan_max_pool},
+    {"AveragePool", HEDDLE__TYPES_REAL, plan_pool},
+    {"MaxPool", HEDDLE__TYPES_NUMBERS, plan_pool},
     {0},
 };

@@ -1,18 +1,6 @@
 /* The calls of plan_portable.h. */
 #include "plan_portable.h"
 
-const char *const k_element_names[K_ELEMENT_COUNT] = {
-#define NAME(constant, name, bytes) name,
-    K_ELEMENTS(NAME)
-#undef NAME
-};
-
-const uint8_t k_element_bytes[K_ELEMENT_COUNT] = {
-#define BYTES(constant, name, bytes) bytes,
-    K_ELEMENTS(BYTES)
-#undef BYTES
-};
-
 /* Of REF_TYPE_* and MORE_TYPE_*: the bit in a set of types, and the element. */
 static const struct {
   uint32_t bit;
@@ -36,8 +24,25 @@ static const struct {
 #undef TYPE
 };
 
-heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
+static heddle_status check_type(const k_node *n, int type, heddle_error *err) {
   char name[DTYPE_NAME_BYTES];
+  if (type < (int)(sizeof types / sizeof types[0]) && (types[type].bit & n->entry->types) != 0) return HEDDLE_OK;
+  return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(n->ref.in[0]->dtype, name));
+}
+
+uint8_t k_element_or_none(const k_node *n, heddle_dtype d) {
+  const int type = more_type_of(d);
+  if (type == REF_TYPE_NONE || type >= (int)(sizeof types / sizeof types[0])) return K_ELEMENT_COUNT;
+  return type == REF_TYPE_F64 && (n->plan->features & K_HAS_F64) == 0 ? K_ELEMENT_COUNT : types[type].element;
+}
+
+heddle_status k_operand_element(const k_node *n, uint32_t k, uint8_t *out, heddle_error *err) {
+  const int type = more_type_of(n->ref.in[k]->dtype);
+  const heddle_status s = check_type(n, type, err);
+  return s == HEDDLE_OK ? k_element_of(n, (uint32_t)type, out, err) : s;
+}
+
+heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
   bool known = false;
   const heddle_status s = more_plan_node(&n->ref, m, NULL, &known, err);
   if (!known) return ref_refuse(&n->ref, err, "it is of no opset");
@@ -45,13 +50,18 @@ heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
     if ((k < m->n_in && m->in[k].here && narrow_is(m->in[k].type)) ||
         (k < m->n_out && m->out[k].here && narrow_is(m->out[k].type)))
       return ref_refuse(&n->ref, err, "there is no kernel for types of 8 bits and less but integers");
-  if (s == HEDDLE_OK && m->in[0].here && (types[m->in[0].type].bit & n->entry->types) == 0)
-    return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(n->ref.in[0]->dtype, name));
-  return s;
+  return s == HEDDLE_OK && m->in[0].here ? check_type(n, m->in[0].type, err) : s;
 }
 
 uint8_t k_word_element(const more_value *v) {
   return v->size == 1 ? K_ELEMENT_W1 : v->size == 2 ? K_ELEMENT_W2 : v->size == 4 ? K_ELEMENT_W4 : K_ELEMENT_W8;
+}
+
+uint8_t k_words_of(uint64_t bytes, int64_t *words) {
+  uint8_t type = K_ELEMENT_W1;
+  while (type < K_ELEMENT_W8 && bytes % (2 * k_element_bytes[type]) == 0) type++;
+  *words = (int64_t)(bytes / k_element_bytes[type]);
+  return type;
 }
 
 heddle_status k_element_of(const k_node *n, uint32_t type, uint8_t *out, heddle_error *err) {
@@ -65,26 +75,16 @@ uint8_t k_unsigned_element(uint8_t type) {
   return type >= K_ELEMENT_I8 && type <= K_ELEMENT_I64 ? (uint8_t)(type + K_ELEMENT_U8 - K_ELEMENT_I8) : type;
 }
 
-static bool is_real(uint8_t type) {
-  return type >= K_ELEMENT_F32 && type <= K_ELEMENT_BF16;
-}
-
 heddle_status k_launch_add(k_node *n, const k_launch *how, const void *params, uint64_t params_bytes, uint32_t n_args,
                            const uint32_t *args, heddle_error *err) {
-  char options[K_OPTIONS_BYTES] = "";
   k_step *step = NULL;
   const uint64_t least = k_limit(n), limit = how->limit > least ? how->limit : least;
   if (how->items == 0) return HEDDLE_OK;
-  for (uint32_t t = 0, used = 0; t < how->n_types; t++)
-    used += (uint32_t)snprintf(options + used, sizeof options - used, " -DT%u=%s%s", t, k_element_names[how->types[t]],
-                               !is_real(how->types[t]) ? ""
-                               : t == 0                ? " -DT0_REAL"
-                                                       : " -DT1_REAL");
-  heddle_status s = k_kernel_add(n->plan, how->text, how->name, k_groups(how->items), limit, "%s", &step, err, options);
+  heddle_status s = k_kernel_add(n->plan, how->kernel, k_groups(how->items), limit, &step, err);
   if (s != HEDDLE_OK) return s;
-  step->is_portable = true;
-  step->n_types = how->n_types;
-  memcpy(step->types, how->types, sizeof step->types);
+  step->code.n_types = how->n_types;
+  memcpy(step->code.types, how->types, sizeof step->code.types);
+  step->code.variant = how->variant;
   step->turns = how->turns;
   memcpy(&step->params, params, params_bytes);
   step->params_bytes = params_bytes;

@@ -7,14 +7,15 @@
 
 #include "plugins/common/more/more.h"
 
-/* A kernel of a text for items, each an item of a work-group. types: K_ELEMENT_*. limit: the largest index that it
- * computes with, if larger than those of operands and result. turns: see k_step. floats: at the end of the parameters. */
+/* KERNEL_* for items, each an item of a work-group. types: K_ELEMENT_*. limit: the largest index that it
+ * computes with, if larger than those of operands and result. turns: see k_step. floats: at the end of the parameters. variant: V0
+ * of the text. */
 typedef struct k_launch {
-  const char *text, *name;
-  uint8_t n_types, types[K_TYPES];
+  uint8_t kernel, n_types, types[K_TYPES];
   uint64_t items, limit;
   double turns;
   uint32_t floats;
+  int32_t variant;
 } k_launch;
 
 /* The node by its setup, which checks it: what it refuses is refused here. */
@@ -25,6 +26,15 @@ heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err);
 uint8_t k_word_element(const more_value *v);
 heddle_status k_element_of(const k_node *n, uint32_t type, uint8_t *out, heddle_error *err);
 uint8_t k_unsigned_element(uint8_t type);
+
+/* The element type of operand k, which is to be one of the entry's types. */
+heddle_status k_operand_element(const k_node *n, uint32_t k, uint8_t *out, heddle_error *err);
+
+/* The same of a type, K_ELEMENT_COUNT where there is none or the device does not compute in it. */
+uint8_t k_element_or_none(const k_node *n, heddle_dtype d);
+
+/* The largest words of which elements of so many bytes are made up, and how many. */
+uint8_t k_words_of(uint64_t bytes, int64_t *words);
 
 /* Adds a launch with params and operands; args as in k_step. Nothing for no items. */
 heddle_status k_launch_add(k_node *n, const k_launch *how, const void *params, uint64_t params_bytes, uint32_t n_args,

@@ -20,9 +20,8 @@ static double conv_turns(const more_op *m) {
 
 static heddle_status add_bytes(k_node *n, const more_op *m, k_general_launch *how, uint32_t weights,
                                heddle_error *err) {
-  const bool conv = strstr(how->name, "conv") != NULL;
+  const bool conv = how->kernel == KERNEL_conv_bytes || how->kernel == KERNEL_qlinear_conv;
   if (m->out[0].count == 0) return HEDDLE_OK;
-  how->text = "products";
   how->n_types = 1;
   how->out = k_output(n, 0);
   how->items = m->out[0].count;
@@ -34,7 +33,8 @@ static heddle_status add_bytes(k_node *n, const more_op *m, k_general_launch *ho
 static heddle_status plan_integer(k_node *n, heddle_error *err) {
   more_op m;
   const bool conv = strcmp(n->entry->op, "ConvInteger") == 0;
-  k_general_launch how = {.name = conv ? "conv_bytes" : "matmul_bytes", .types = {K_ELEMENT_I32}, .n_operands = 4};
+  k_general_launch how = {
+      .kernel = conv ? KERNEL_conv_bytes : KERNEL_matmul_bytes, .types = {K_ELEMENT_I32}, .n_operands = 4};
   heddle_status s = k_general_of(n, &m, err);
   return s == HEDDLE_OK ? add_bytes(n, &m, &how, 1, err) : s;
 }
@@ -42,7 +42,7 @@ static heddle_status plan_integer(k_node *n, heddle_error *err) {
 static heddle_status plan_qlinear(k_node *n, heddle_error *err) {
   more_op m;
   const bool conv = strcmp(n->entry->op, "QLinearConv") == 0;
-  k_general_launch how = {.name = conv ? "qlinear_conv" : "qlinear_matmul", .n_operands = conv ? 9 : 8};
+  k_general_launch how = {.kernel = conv ? KERNEL_qlinear_conv : KERNEL_qlinear_matmul, .n_operands = conv ? 9 : 8};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[1].type, &how.types[0], err);
   if (s != HEDDLE_OK) return s;
@@ -60,7 +60,7 @@ static heddle_status plan_einsum(k_node *n, heddle_error *err) {
   enum { COUNT, OF_RESULT, SIZES, LETTERS = 16, OPERANDS = 4, STEPS = 8 };
   more_op m;
   k_general_launch how = {
-      .text = "products", .name = "einsum", .n_types = 1, .n_operands = OPERANDS, .out = k_output(n, 0), .step = 1};
+      .kernel = KERNEL_einsum, .n_types = 1, .n_operands = OPERANDS, .out = k_output(n, 0), .step = 1};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
@@ -84,7 +84,7 @@ static heddle_status plan_einsum(k_node *n, heddle_error *err) {
 
 static heddle_status plan_det(k_node *n, heddle_error *err) {
   more_op m;
-  k_general_launch how = {.text = "products", .name = "det", .n_types = 1, .n_operands = 1, .out = K_WORKSPACE};
+  k_general_launch how = {.kernel = KERNEL_det, .n_types = 1, .n_operands = 1, .out = K_WORKSPACE};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
@@ -98,8 +98,7 @@ static heddle_status plan_det(k_node *n, heddle_error *err) {
   s = k_general_add(n, &m, &how, err);
   if (s != HEDDLE_OK) return s;
   const k_general p = {.count = how.items, .step = (int64_t)numbers};
-  const k_launch last = {.text = "products",
-                         .name = "from_workspace",
+  const k_launch last = {.kernel = KERNEL_from_workspace,
                          .n_types = 1,
                          .types = {how.types[0]},
                          .items = (uint64_t)how.items,
@@ -111,7 +110,7 @@ static heddle_status plan_det(k_node *n, heddle_error *err) {
 
 static heddle_status plan_causal(k_node *n, heddle_error *err) {
   more_op m;
-  k_general_launch how = {.text = "windows", .name = "causal_conv", .n_types = 1, .n_operands = 4};
+  k_general_launch how = {.kernel = KERNEL_causal_conv, .n_types = 1, .n_operands = 4};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s == HEDDLE_OK && m.out[0].here && m.out[0].count > 0) {
@@ -121,32 +120,11 @@ static heddle_status plan_causal(k_node *n, heddle_error *err) {
     s = k_general_add(n, &m, &how, err);
   }
   if (s != HEDDLE_OK || m.n_out < 2 || !m.out[1].here || m.out[1].count == 0) return s;
-  how.name = "causal_state";
+  how.kernel = KERNEL_causal_state;
   how.out = k_output(n, 1);
   how.items = m.out[1].count;
   how.turns = 0;
   return k_general_add(n, &m, &how, err);
-}
-
-heddle_status k_plan_max_pool_any(k_node *n, heddle_error *err) {
-  more_op m;
-  k_general_launch how = {.text = "windows", .name = "max_pool", .n_types = 1, .n_operands = 1};
-  heddle_status s = k_general_of(n, &m, err);
-  if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
-  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
-  if (more_window_most_taps(&m) < (double)window_taps(&m) / 64)
-    return ref_refuse(&n->ref, err, "its window is too large");
-  how.items = m.out[0].count;
-  how.turns = (double)window_taps(&m) * (double)(1 + m.i[W_SPATIAL]) + 16;
-  how.mode = more_type_is_real(m.in[0].type) ? 0 : ref_type_least(m.in[0].type);
-  for (uint32_t k = 0; k < 2 && s == HEDDLE_OK; k++) {
-    if (!m.out[k].here) continue;
-    how.name = k == 0 ? "max_pool" : "max_pool_where";
-    how.out = k_output(n, k);
-    if (k == 1) how.mode = 0;
-    s = k_general_add(n, &m, &how, err);
-  }
-  return s;
 }
 
 const k_entry k_products_table[] = {

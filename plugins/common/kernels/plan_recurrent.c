@@ -24,15 +24,10 @@ static heddle_status begin(k_node *n, recurrent *r, int64_t steps, int64_t state
   return HEDDLE_OK;
 }
 
-static heddle_status launch(k_node *n, const recurrent *r, const char *name, int64_t items, double turns,
-                            uint32_t n_args, const uint32_t *args, heddle_error *err) {
-  const k_launch how = {.text = "recurrent",
-                        .name = name,
-                        .n_types = 1,
-                        .types = {r->type},
-                        .items = (uint64_t)items,
-                        .limit = r->limit,
-                        .turns = turns};
+static heddle_status launch(k_node *n, const recurrent *r, uint8_t kernel, int64_t items, double turns, uint32_t n_args,
+                            const uint32_t *args, heddle_error *err) {
+  const k_launch how = {
+      .kernel = kernel, .n_types = 1, .types = {r->type}, .items = (uint64_t)items, .limit = r->limit, .turns = turns};
   k_general p = r->p;
   p.count = items;
   return k_launch_add(n, &how, &p, sizeof p, n_args, args, err);
@@ -50,7 +45,7 @@ static heddle_status add_step(k_node *n, recurrent *r, int64_t mode, int64_t ste
   const uint32_t *o = r->operand;
   r->p.mode = mode;
   r->p.step = step;
-  return launch(n, r, "rnn_step", i[DIRECTIONS] * i[BATCH] * i[HIDDEN], gate * (double)i[GATES], 9,
+  return launch(n, r, KERNEL_rnn_step, i[DIRECTIONS] * i[BATCH] * i[HIDDEN], gate * (double)i[GATES], 9,
                 (uint32_t[]){o[0], o[1], o[2], o[3], o[4], o[7], K_TABLE, K_WORKSPACE, r->result[0]}, err);
 }
 
@@ -66,7 +61,7 @@ static heddle_status plan_rnn(k_node *n, heddle_error *err) {
   n->plan->part_bytes[0] = PARTS * (uint64_t)state * r.number;
   r.limit = PARTS * (uint64_t)state;
   for (uint32_t k = 0; k < 3; k++) r.limit += (uint64_t)r.m.in[k].count;
-  s = launch(n, &r, "rnn_init", state, 0, 4, (uint32_t[]){r.operand[5], r.operand[6], K_TABLE, K_WORKSPACE}, err);
+  s = launch(n, &r, KERNEL_rnn_init, state, 0, 4, (uint32_t[]){r.operand[5], r.operand[6], K_TABLE, K_WORKSPACE}, err);
   for (int64_t k = 0; k < i[STEPS] && s == HEDDLE_OK; k++) {
     if (gru) s = add_step(n, &r, GRU_RESET, k, err);
     if (s == HEDDLE_OK) s = add_step(n, &r, gru ? GRU : lstm ? LSTM : RNN, k, err);
@@ -74,7 +69,7 @@ static heddle_status plan_rnn(k_node *n, heddle_error *err) {
   for (uint32_t k = 1; k < 3 && s == HEDDLE_OK; k++) {
     if (k >= r.m.n_out || !r.m.out[k].here) continue;
     r.p.mode = k == 1 ? STATE + i[STEPS] % 2 : CELLS;
-    s = launch(n, &r, "rnn_state", state, 0, 3, (uint32_t[]){K_WORKSPACE, K_TABLE, r.result[k]}, err);
+    s = launch(n, &r, KERNEL_rnn_state, state, 0, 3, (uint32_t[]){K_WORKSPACE, K_TABLE, r.result[k]}, err);
   }
   return s;
 }
@@ -103,16 +98,15 @@ static heddle_status plan_linear(k_node *n, heddle_error *err) {
   n->plan->part_bytes[0] = (uint64_t)state * r.number;
   r.limit = (uint64_t)state;
   for (uint32_t k = 0; k < 3; k++) r.limit += (uint64_t)r.m.in[k].count;
-  s = launch(n, &r, "linear_init", state, 0, 2, (uint32_t[]){o[3], K_WORKSPACE}, err);
+  s = launch(n, &r, KERNEL_linear_init, state, 0, 2, (uint32_t[]){o[3], K_WORKSPACE}, err);
   for (int64_t k = 0; k < i[L_LENGTH] && s == HEDDLE_OK; k++) {
     r.p.step = k;
-    s = launch(n, &r, "linear_step", columns, (double)i[L_K_SIZE] * (3 + (double)(i[L_Q] / i[L_KV])), 9,
+    s = launch(n, &r, KERNEL_linear_step, columns, (double)i[L_K_SIZE] * (3 + (double)(i[L_Q] / i[L_KV])), 9,
                (uint32_t[]){o[0], o[1], o[2], o[3], o[4], o[5], K_TABLE, K_WORKSPACE, r.result[0]}, err);
   }
   if (s != HEDDLE_OK || r.m.n_out < 2 || !r.m.out[1].here) return s;
   const k_general p = {.count = state, .step = 1};
-  const k_launch how = {
-      .text = "products", .name = "from_workspace", .n_types = 1, .types = {r.type}, .items = (uint64_t)state};
+  const k_launch how = {.kernel = KERNEL_from_workspace, .n_types = 1, .types = {r.type}, .items = (uint64_t)state};
   return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){K_WORKSPACE, r.result[1]}, err);
 }
 

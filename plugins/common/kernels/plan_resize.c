@@ -1,5 +1,5 @@
 /* Resize: the reference kernels' tables of elements and weights go to the device, so that one kernel does all modes. */
-#include "plan_op.h"
+#include "plan_portable.h"
 
 /* A plan makes the tables each time it is made, so that they are not to take long. */
 #define MOST_TABLE (UINT64_C(64) << 20)
@@ -16,23 +16,23 @@ static bool is_plain(const ref_resize_tables *t, const ref_cell *cells, int32_t 
 
 /* Neighbouring dimensions that stay as they are become one. */
 static heddle_status set_dims(const k_node *n, const ref_resize_tables *t, const ref_cell *cells, k_resize *p,
-                              heddle_error *err) {
+                              int32_t *dims, heddle_error *err) {
   bool plain = false;
   p->sums = 1;
   for (int32_t d = 0; d < t->dims; d++) {
     const bool same = is_plain(t, cells, d);
     if (same && plain) {
-      p->in[p->dims - 1] *= t->in[d];
-      p->out[p->dims - 1] *= t->out[d];
+      p->in_[*dims - 1] *= t->in[d];
+      p->out_[*dims - 1] *= t->out[d];
       continue;
     }
-    if (p->dims == K_DIMS)
+    if (*dims == K_DIMS)
       return ref_refuse(&n->ref, err, "it resizes more than %d dimensions that cannot be joined", K_DIMS);
     plain = same;
-    p->in[p->dims] = t->in[d];
-    p->out[p->dims] = t->out[d];
-    p->taps[p->dims] = same ? 0 : t->taps[d];
-    p->at[p->dims++] = t->at[d];
+    p->in_[*dims] = t->in[d];
+    p->out_[*dims] = t->out[d];
+    p->taps[*dims] = same ? 0 : t->taps[d];
+    p->at[(*dims)++] = t->at[d];
     if (!same) p->sums *= t->taps[d];
   }
   return HEDDLE_OK;
@@ -42,10 +42,10 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   const ref_cell *cells = (const ref_cell *)(const void *)(t + 1);
   const uint64_t bytes = tail_bytes - sizeof *t;
   uint64_t count = 0, in = 0;
+  int32_t dims = 0;
   k_resize p = {.outside = t->extrapolation};
-  k_step *step = NULL;
   void *table = NULL;
-  heddle_status s = set_dims(n, t, cells, &p, err);
+  heddle_status s = set_dims(n, t, cells, &p, &dims, err);
   if (s == HEDDLE_OK) s = k_table_new(n, bytes, &table, err);
   if (s != HEDDLE_OK) return s;
   memcpy(table, cells, bytes);
@@ -54,16 +54,16 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   uint64_t largest = count > in ? count : in;
   if (largest < bytes / sizeof *cells) largest = bytes / sizeof *cells;
   if (largest < (uint64_t)p.sums) largest = (uint64_t)p.sums;
-  s = k_kernel_add(n->plan, "resize", "resize", k_groups(count), largest, "%s", &step, err, "");
-  if (s != HEDDLE_OK) return s;
   p.count = (int64_t)count;
-  step->params.resize = p;
-  step->params_bytes = sizeof p;
-  step->args[step->n_args++] = K_TABLE;
-  step->args[step->n_args++] = k_input(n, 0);
-  step->args[step->n_args++] = k_output(n, 0);
-  n->plan->work += 4.0 * (double)count * (double)p.sums;
-  return HEDDLE_OK;
+  const k_launch how = {.kernel = KERNEL_resize,
+                        .n_types = 1,
+                        .types = {K_ELEMENT_F32},
+                        .items = count,
+                        .limit = largest,
+                        .turns = (double)p.sums,
+                        .variant = dims,
+                        .floats = 2};
+  return k_launch_add(n, &how, &p, sizeof p, 3, (uint32_t[]){K_TABLE, k_input(n, 0), k_output(n, 0)}, err);
 }
 
 static heddle_status plan_resize(k_node *n, heddle_error *err) {

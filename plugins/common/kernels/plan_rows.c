@@ -1,7 +1,7 @@
 /* Softmax, LogSoftmax, the reductions and the global pools, which are reductions too. The reference kernels' plans check
  * the nodes; what falls to a work-group and what to an item is decided here. */
 #include "plan_lines.h"
-#include "plan_op.h"
+#include "plan_portable.h"
 
 #include "plugins/common/ref/types.h"
 
@@ -32,10 +32,11 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
   k_allow_in_place(n, 0);
   const uint64_t rows = count / (uint64_t)f->n;
   const bool by_group =
-      k_prefers(n, "softmax_group", f->n >= LONG_ROW && rows < (f->inner == 1 ? many_rows : MANY_COLUMNS));
-  s = k_kernel_add(n->plan, "rows", by_group ? "softmax_group" : "softmax_item", by_group ? rows : k_groups(rows),
-                   k_limit(n), "%s", &step, err, f->log ? "-DLOG" : "");
+      k_prefers(n, KERNEL_softmax_group, f->n >= LONG_ROW && rows < (f->inner == 1 ? many_rows : MANY_COLUMNS));
+  s = k_kernel_add(n->plan, by_group ? KERNEL_softmax_group : KERNEL_softmax_item, by_group ? rows : k_groups(rows),
+                   k_limit(n), &step, err);
   if (s != HEDDLE_OK) return s;
+  step->code.flags = f->log ? K_LOG : 0;
   step->params.rows = (k_rows){.rows = (int64_t)rows, .n = f->n, .inner = f->inner};
   set_operands(n, step, sizeof step->params.rows);
   n->plan->work += 8.0 * (double)count;
@@ -44,34 +45,24 @@ static heddle_status plan_softmax(k_node *n, heddle_error *err) {
 
 /* ---------------------------------------------------------------- reductions */
 
-/* wraps: the low bits of a result do not depend on signs, so that integers without sign serve for both. */
-static const char *number_word(heddle_dtype d, bool wraps) {
-  if (wraps && d.code == HEDDLE_DTYPE_INT && d.bits < 64) d.code = HEDDLE_DTYPE_UINT;
-  if (region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 32)) return "float";
-  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 8)) return "schar";
-  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 16)) return "short";
-  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 32)) return "int";
-  if (region_dtype_is(d, HEDDLE_DTYPE_INT, 64)) return "long";
-  if (region_dtype_is(d, HEDDLE_DTYPE_UINT, 8)) return "uchar";
-  if (region_dtype_is(d, HEDDLE_DTYPE_UINT, 16)) return "ushort";
-  return "uint"; /* the reference plan takes no other */
-}
-
-/* The kernel for p, whose dimensions are set; what: "SUM" and so on. */
-static heddle_status add_reduce(k_node *n, k_reduce *p, const char *what, heddle_error *err) {
+/* The kernel for p, whose dimensions are set; what: K_R_*. */
+static heddle_status add_reduce(k_node *n, k_reduce *p, uint32_t what, heddle_error *err) {
   k_step *step = NULL;
-  const bool wraps = strcmp(what, "SUM") == 0 || strcmp(what, "PROD") == 0;
-  const char *type = number_word(n->ref.in[0]->dtype, wraps);
+  uint8_t type = k_element_or_none(n, n->ref.in[0]->dtype);
+  /* The low bits of a sum or product do not depend on signs, so that integers without sign serve for both. */
+  if ((what & (K_R_SUM | K_R_PROD)) != 0 && type != K_ELEMENT_I64) type = k_unsigned_element(type);
   const uint64_t results = (uint64_t)p->results;
   const bool columns = p->kept_dims > 0 && p->kept_step[p->kept_dims - 1] == 1;
   const bool by_group =
-      k_prefers(n, "reduce_group", p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows));
+      k_prefers(n, KERNEL_reduce_group, p->count >= LONG_ROW && results < (columns ? MANY_COLUMNS : many_rows));
   if (results == 0) return HEDDLE_OK;
   p->by_row = p->row >= LONG_ROW || p->row >= p->outer;
-  heddle_status s = k_kernel_add(n->plan, "reduce", by_group ? "reduce_group" : "reduce_item",
-                                 by_group ? results : k_groups(results), k_limit(n), "-DTYPE=%s -DR_%s%s", &step, err,
-                                 type, what, strcmp(type, "float") == 0 ? " -DREAL" : "");
+  heddle_status s = k_kernel_add(n->plan, by_group ? KERNEL_reduce_group : KERNEL_reduce_item,
+                                 by_group ? results : k_groups(results), k_limit(n), &step, err);
   if (s != HEDDLE_OK) return s;
+  step->code.n_types = 1;
+  step->code.types[0] = type;
+  step->code.flags = what;
   step->params.reduce = *p;
   set_operands(n, step, sizeof *p);
   n->plan->work += 2.0 * (double)results * (double)p->count;
@@ -94,7 +85,7 @@ static bool append(int64_t *dims, int64_t *dim, int64_t *step, int64_t size, int
 }
 
 static heddle_status plan_reduce(k_node *n, heddle_error *err) {
-  static const char *const words[] = {"SUM", "MEAN", "MAX", "MIN", "PROD"};
+  static const uint32_t flags[] = {K_R_SUM, K_R_MEAN, K_R_MAX, K_R_MIN, K_R_PROD};
   static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"};
   ref_op op = {0};
   k_reduce p = {.row = 1, .outer = 1};
@@ -122,7 +113,7 @@ static heddle_status plan_reduce(k_node *n, heddle_error *err) {
   p.results = (int64_t)results;
   p.count = r->count;
   p.start = ref_reduce_start(r);
-  return add_reduce(n, &p, words[which], err);
+  return add_reduce(n, &p, flags[which], err);
 }
 
 static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
@@ -136,7 +127,7 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
   p.kept_dims = 1;
   p.kept_dim[0] = (int64_t)planes;
   p.kept_step[0] = size;
-  return add_reduce(n, &p, strcmp(n->entry->op, "GlobalMaxPool") == 0 ? "MAX" : "MEAN", err);
+  return add_reduce(n, &p, strcmp(n->entry->op, "GlobalMaxPool") == 0 ? K_R_MAX : K_R_MEAN, err);
 }
 
 const k_entry k_rows_table[] = {

@@ -31,8 +31,7 @@ static heddle_status plan_gather_elements(k_node *n, heddle_error *err) {
   p.axis += p.axis < 0 ? m.in[0].ndim : 0;
   p.count = m.out[0].count;
   memcpy(p.shape, m.out[0].shape, sizeof p.shape);
-  const k_launch how = {.text = "select",
-                        .name = "gather_elements",
+  const k_launch how = {.kernel = KERNEL_gather_elements,
                         .n_types = 1,
                         .types = {k_word_element(&m.in[0])},
                         .items = (uint64_t)p.count,
@@ -55,8 +54,7 @@ static heddle_status plan_gather_nd(k_node *n, heddle_error *err) {
   p.rows = more_count(index->shape, batch_dims, index->ndim - 1);
   p.axis = more_count(x->shape, batch_dims, x->ndim);
   for (int64_t k = 0; k < p.n; k++) p.from[k] = x->shape[batch_dims + k];
-  const k_launch how = {.text = "select",
-                        .name = "gather_nd",
+  const k_launch how = {.kernel = KERNEL_gather_nd,
                         .n_types = 1,
                         .types = {k_word_element(x)},
                         .items = (uint64_t)p.count,
@@ -66,7 +64,7 @@ static heddle_status plan_gather_nd(k_node *n, heddle_error *err) {
 
 /* ---------------------------------------------------------------- scatters */
 
-/* The copy of operand 0, in whose place the result may be unless another operand is the same, and the name of the kernel
+/* The copy of operand 0, in whose place the result may be unless another operand is the same, and the type of the words
  * for the reduction. */
 static heddle_status scatter_into(k_node *n, const more_op *m, k_select *p, k_launch *how, heddle_error *err) {
   static const char *const words[] = {"none", "add", "mul", "max", "min"};
@@ -75,7 +73,6 @@ static heddle_status scatter_into(k_node *n, const more_op *m, k_select *p, k_la
   while (p->mode < 4 && strcmp(words[p->mode], reduction) != 0) p->mode++; /* the setup has refused others */
   if (s == HEDDLE_OK) s = k_plan_copy(n, err);
   if (k_input(n, 0) == k_input(n, 1) || k_input(n, 0) == k_input(n, 2)) n->plan->n_pairs = 0;
-  how->text = "select";
   how->n_types = 1;
   how->types[0] = k_word_element(&m->in[0]);
   how->limit = words_of(&m->in[1]);
@@ -100,7 +97,7 @@ static heddle_status plan_scatter_elements(k_node *n, heddle_error *err) {
   p.n = m.in[0].ndim > 0 ? m.in[1].shape[p.axis] : 1;
   p.count = m.in[1].count / p.n;
   memcpy(p.shape, m.in[1].shape, sizeof p.shape);
-  how.name = p.mode == 0 ? "scatter_elements" : "scatter_elements_with";
+  how.kernel = p.mode == 0 ? KERNEL_scatter_elements : KERNEL_scatter_elements_with;
   how.items = (uint64_t)p.count;
   how.turns = (double)p.n;
   return scatter_add(n, &how, &p, err);
@@ -117,7 +114,7 @@ static heddle_status plan_scatter_nd(k_node *n, heddle_error *err) {
   p.n = m.in[1].shape[m.in[1].ndim - 1];
   p.rows = m.in[1].count / p.n;
   p.inner = more_count(m.in[0].shape, p.n, m.in[0].ndim);
-  how.name = p.mode == 0 ? "scatter_nd" : "scatter_nd_with";
+  how.kernel = p.mode == 0 ? KERNEL_scatter_nd : KERNEL_scatter_nd_with;
   how.items = (uint64_t)p.inner;
   how.turns = (double)p.rows * (double)(1 + p.n);
   return scatter_add(n, &how, &p, err);
@@ -153,8 +150,7 @@ static heddle_status plan_tensor_scatter(k_node *n, heddle_error *err) {
     memset(table, 0, (size_t)x->shape[0] * sizeof(int64_t));
   }
   const k_launch how = {
-      .text = "select",
-      .name = "tensor_scatter",
+      .kernel = KERNEL_tensor_scatter,
       .n_types = 2,
       .types = {k_word_element(x), indexed && m.in[2].type == REF_TYPE_I32 ? K_ELEMENT_I32 : K_ELEMENT_I64},
       .items = (uint64_t)p.count};
@@ -181,8 +177,7 @@ static heddle_status plan_trilu(k_node *n, heddle_error *err) {
     if (s != HEDDLE_OK) return s;
     memset(table, 0, sizeof(int64_t));
   }
-  const k_launch how = {
-      .text = "select", .name = "trilu", .n_types = 1, .types = {k_word_element(x)}, .items = (uint64_t)p.count};
+  const k_launch how = {.kernel = KERNEL_trilu, .n_types = 1, .types = {k_word_element(x)}, .items = (uint64_t)p.count};
   return k_launch_add(n, &how, &p, sizeof p, 3,
                       (uint32_t[]){k_input(n, 0), given ? k_input(n, 1) : K_TABLE, k_output(n, 0)}, err);
 }
@@ -204,15 +199,14 @@ static heddle_status plan_eye_like(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   more_put(y, table, 0, 0);
   more_put(y, table, 1, 1);
-  const k_launch how = {
-      .text = "select", .name = "eye", .n_types = 1, .types = {k_word_element(y)}, .items = (uint64_t)p.count};
+  const k_launch how = {.kernel = KERNEL_eye, .n_types = 1, .types = {k_word_element(y)}, .items = (uint64_t)p.count};
   return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){K_TABLE, k_output(n, 0)}, err);
 }
 
 static heddle_status plan_one_hot(k_node *n, heddle_error *err) {
   more_op m;
   k_select p = {0};
-  k_launch how = {.text = "select", .name = "one_hot", .n_types = 2};
+  k_launch how = {.kernel = KERNEL_one_hot, .n_types = 2};
   int64_t axis = -1;
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = region_attr_int(n->ref.node, "axis", -1, &axis, err);
@@ -243,7 +237,7 @@ static heddle_status plan_reverse_sequence(k_node *n, heddle_error *err) {
   p.n = x->shape[1];
   p.inner = more_count(x->shape, 2, x->ndim);
   const k_launch how = {
-      .text = "select", .name = "reverse", .n_types = 1, .types = {k_word_element(x)}, .items = (uint64_t)p.count};
+      .kernel = KERNEL_reverse, .n_types = 1, .types = {k_word_element(x)}, .items = (uint64_t)p.count};
   return k_launch_add(n, &how, &p, sizeof p, 3, (uint32_t[]){k_input(n, 0), k_input(n, 1), k_output(n, 0)}, err);
 }
 
@@ -252,10 +246,10 @@ static heddle_status plan_blocks(k_node *n, heddle_error *err) {
   enum { DIMS = 6, STEPS = 8 };
   more_op m;
   int64_t words = 1, step = 1;
-  k_walk_plan w = {.n_operands = 1, .word = "COPY", .dims = DIMS};
+  k_walk_plan w = {.n_operands = 1, .op = K_RAW_COPY, .dims = DIMS};
   heddle_status s = k_more_of(n, &m, err);
   if (s != HEDDLE_OK) return s;
-  w.type[0] = w.type_out = w.type_wrap = k_word_of(m.in[0].size, &words);
+  w.type[0] = w.type_out = k_words_of(m.in[0].size, &words);
   w.slot[0] = k_input(n, 0);
   w.slot_out = k_output(n, 0);
   for (int d = DIMS - 1; d >= 0; d--) {

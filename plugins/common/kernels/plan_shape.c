@@ -83,10 +83,10 @@ static heddle_status move_rows(k_node *n, const rows_move *m, heddle_error *err)
   int64_t words = 1;
   if (m->rows == 0 || m->row == 0) return HEDDLE_OK;
   if (m->rows == 1) return k_copy_add(n, m->from, m->from_at, m->to, m->to_at, m->row, err);
-  const char *word = k_word_of(region_dtype_bytes(n->ref.out->dtype), &words);
+  const uint8_t word = k_words_of(region_dtype_bytes(n->ref.out->dtype), &words);
   const uint64_t size = region_dtype_bytes(n->ref.out->dtype) / (uint64_t)words;
-  k_walk_plan w = {.dims = 2, .n_operands = 1, .word = "COPY"};
-  w.type[0] = w.type_out = w.type_wrap = word;
+  k_walk_plan w = {.dims = 2, .n_operands = 1, .op = K_RAW_COPY};
+  w.type[0] = w.type_out = word;
   w.slot[0] = m->from;
   w.slot_out = m->to;
   w.dim[0] = (int64_t)m->rows;
@@ -156,12 +156,12 @@ static heddle_status plan_split(k_node *n, heddle_error *err) {
 static heddle_status plan_strided(k_node *n, ref_plan plan, heddle_error *err) {
   ref_op op;
   const ref_strided *t = &op.u.strided;
-  k_walk_plan w = {.n_operands = 1, .word = "COPY"};
+  k_walk_plan w = {.n_operands = 1, .op = K_RAW_COPY};
   int64_t words = 1, step = 1;
   k_ref_op(n, &op);
   heddle_status s = plan(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
-  w.type[0] = w.type_out = w.type_wrap = k_word_of(t->size, &words);
+  w.type[0] = w.type_out = k_words_of(t->size, &words);
   if (t->dims + 1 > K_WALK_DIMS) return ref_refuse(&n->ref, err, "more than %d dimensions", K_WALK_DIMS - 1);
   w.slot[0] = k_input(n, 0);
   w.slot_out = k_output(n, 0);

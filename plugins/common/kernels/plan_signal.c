@@ -42,12 +42,8 @@ static heddle_status plan_dft(k_node *n, heddle_error *err) {
                       .step = m.i[STEP],
                       .frames = frames ? m.out[0].shape[1] : 0,
                       .mode = m.i[COMPLEX_IN] + 2 * m.i[INVERSE] + 4 * m.i[ONE_SIDED] + 8 * (int64_t)windowed};
-  const k_launch how = {.text = "signal",
-                        .name = "dft",
-                        .n_types = 1,
-                        .types = {type},
-                        .items = (uint64_t)p.count,
-                        .turns = (double)p.points};
+  const k_launch how = {
+      .kernel = KERNEL_dft, .n_types = 1, .types = {type}, .items = (uint64_t)p.count, .turns = (double)p.points};
   const uint32_t window = windowed ? k_input(n, 2) : K_TABLE;
   return k_launch_add(n, &how, &p, sizeof p, 4, (uint32_t[]){k_input(n, 0), window, K_TABLE, k_output(n, 0)}, err);
 }
@@ -81,7 +77,7 @@ static heddle_status plan_bit_cast(k_node *n, heddle_error *err) {
 
 static heddle_status plan_center_crop_pad(k_node *n, heddle_error *err) {
   more_op m;
-  k_general_launch how = {.text = "select", .name = "crop_pad", .n_types = 1, .n_operands = 1, .out = k_output(n, 0)};
+  k_general_launch how = {.kernel = KERNEL_crop_pad, .n_types = 1, .n_operands = 1, .out = k_output(n, 0)};
   heddle_status s = k_general_of(n, &m, err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
   how.types[0] = k_word_element(&m.in[0]);
@@ -91,13 +87,12 @@ static heddle_status plan_center_crop_pad(k_node *n, heddle_error *err) {
 
 /* ---------------------------------------------------------------- DynamicQuantizeLinear */
 
-static heddle_status add_dynamic(k_node *n, const char *name, uint8_t second, int64_t count, int64_t mode,
-                                 uint64_t items, uint32_t n_args, const uint32_t *args, heddle_error *err) {
+static heddle_status add_dynamic(k_node *n, uint8_t kernel, uint8_t second, int64_t count, int64_t mode, uint64_t items,
+                                 uint32_t n_args, const uint32_t *args, heddle_error *err) {
   enum { PARTS = 256 }; /* as in signal.cl */
-  const bool looks = strcmp(name, "dynamic_limits") == 0;
+  const bool looks = kernel == KERNEL_dynamic_limits;
   const k_general p = {.count = count, .mode = mode};
-  const k_launch how = {.text = "signal",
-                        .name = name,
+  const k_launch how = {.kernel = kernel,
                         .n_types = second != 0 ? 2 : 1,
                         .types = {K_ELEMENT_F32, second},
                         .items = looks ? PARTS : items,
@@ -114,15 +109,15 @@ static heddle_status plan_dynamic_quantize(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   const int64_t count = m.in[0].count;
   const uint32_t x = count > 0 ? k_input(n, 0) : K_WORKSPACE;
-  s = add_dynamic(n, "dynamic_limits", 0, count, 0, 1, 2, (uint32_t[]){x, K_WORKSPACE}, err);
+  s = add_dynamic(n, KERNEL_dynamic_limits, 0, count, 0, 1, 2, (uint32_t[]){x, K_WORKSPACE}, err);
   if (s == HEDDLE_OK && m.out[1].here)
-    s = add_dynamic(n, "dynamic_scale", K_ELEMENT_F32, 1, 0, 1, 2, (uint32_t[]){K_WORKSPACE, k_output(n, 1)}, err);
+    s = add_dynamic(n, KERNEL_dynamic_scale, K_ELEMENT_F32, 1, 0, 1, 2, (uint32_t[]){K_WORKSPACE, k_output(n, 1)}, err);
   if (s == HEDDLE_OK && m.out[2].here)
-    s = add_dynamic(n, "dynamic_scale", K_ELEMENT_U8, 1, 1, 1, 2, (uint32_t[]){K_WORKSPACE, k_output(n, 2)}, err);
+    s = add_dynamic(n, KERNEL_dynamic_scale, K_ELEMENT_U8, 1, 1, 1, 2, (uint32_t[]){K_WORKSPACE, k_output(n, 2)}, err);
   if (s != HEDDLE_OK || !m.out[0].here || count == 0) return s;
-  s = add_dynamic(n, "dynamic_fold", 0, 1, 0, 1, 2, (uint32_t[]){x, K_WORKSPACE}, err);
+  s = add_dynamic(n, KERNEL_dynamic_fold, 0, 1, 0, 1, 2, (uint32_t[]){x, K_WORKSPACE}, err);
   if (s != HEDDLE_OK) return s;
-  return add_dynamic(n, "dynamic_quantize", 0, count, 0, (uint64_t)count, 3,
+  return add_dynamic(n, KERNEL_dynamic_quantize, 0, count, 0, (uint64_t)count, 3,
                      (uint32_t[]){x, K_WORKSPACE, k_output(n, 0)}, err);
 }
 

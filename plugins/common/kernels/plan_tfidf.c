@@ -89,8 +89,7 @@ static heddle_status plan_tfidf(k_node *n, heddle_error *err) {
   fill(&m, &p, table);
   const k_general params = {.count = m.out[0].count, .mode = m.i[MODE], .step = m.in[0].type == REF_TYPE_I64 ? 2 : 1};
   const double each = (double)p.indexes.count / (double)m.i[SIZE] + 1;
-  const k_launch how = {.text = "tfidf",
-                        .name = "tfidf",
+  const k_launch how = {.kernel = KERNEL_tfidf,
                         .n_types = 1,
                         .types = {K_ELEMENT_I32},
                         .items = (uint64_t)m.out[0].count,

@@ -3,17 +3,14 @@
 #include "plan_portable.h"
 
 /* A launch of to_workspace or from_workspace for a value of the region: between its argument and its part. */
-static heddle_status convert(k_node *n, const char *name, const heddle_pvalue *value, uint32_t from, uint32_t to,
+static heddle_status convert(k_node *n, uint8_t kernel, const heddle_pvalue *value, uint32_t from, uint32_t to,
                              heddle_error *err) {
   uint64_t count = 0;
   region_value_count(value, &count);
   const bool brain = value->dtype.code == HEDDLE_DTYPE_BFLOAT;
   const k_general p = {.count = (int64_t)count, .step = 1};
-  const k_launch how = {.text = "products",
-                        .name = name,
-                        .n_types = 1,
-                        .types = {brain ? K_ELEMENT_BF16 : K_ELEMENT_F16},
-                        .items = count};
+  const k_launch how = {
+      .kernel = kernel, .n_types = 1, .types = {brain ? K_ELEMENT_BF16 : K_ELEMENT_F16}, .items = count};
   return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){from, to}, err);
 }
 
@@ -97,7 +94,7 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err) {
     const heddle_pvalue *value = region_value(region, region->inputs[i]);
     if (!more_is_half(value->dtype) || !reads(&looked, 0, i)) continue;
     s = part_of(n, i, value, err);
-    if (s == HEDDLE_OK) s = convert(n, "to_workspace", value, i, K_WORKSPACE + i, err);
+    if (s == HEDDLE_OK) s = convert(n, KERNEL_to_workspace, value, i, K_WORKSPACE + i, err);
   }
   const uint32_t first = plan->n_steps;
   for (uint32_t i = 0; i < looked.n_steps && s == HEDDLE_OK; i++) {
@@ -105,8 +102,7 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err) {
     if (step == NULL) s = HEDDLE_ENOMEM;
     else {
       *step = looked.steps[i];
-      looked.steps[i].tail = NULL; /* the step's now */
-      looked.steps[i].chain = NULL;
+      looked.steps[i].chain = NULL; /* the step's now */
     }
   }
   if (s == HEDDLE_OK) s = keep_parts(n, &looked, err);
@@ -120,7 +116,7 @@ heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err) {
     const uint32_t part = region->n_inputs + i;
     if (!more_is_half(value->dtype)) continue;
     s = part_of(n, part, value, err);
-    if (s == HEDDLE_OK) s = convert(n, "from_workspace", value, K_WORKSPACE + part, i | K_OUTPUT, err);
+    if (s == HEDDLE_OK) s = convert(n, KERNEL_from_workspace, value, K_WORKSPACE + part, i | K_OUTPUT, err);
   }
   k_plan_free(&looked);
   return s;

@@ -1,69 +1,94 @@
-/* Taps of a window that begins at start which lie before the input. */
-DEVICE long k_skipped(long start, long dilation) {
-  return start >= 0 ? 0 : (dilation - 1 - start) / dilation;
-}
-
-#ifdef K_max_pool
-/* Windows over planes: an item has one result. In max_pool NaN wins over numbers and stays. */
-KERNEL void max_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
-  const IDX at = K_GLOBAL_ID;
-  if (at >= (IDX)p.count) return;
-  const IDX ox = at % (IDX)p.out[2], oy = at / (IDX)p.out[2] % (IDX)p.out[1];
-  const IDX rest = at / (IDX)p.out[2] / (IDX)p.out[1], oz = rest % (IDX)p.out[0], plane = rest / (IDX)p.out[0];
-  const long z0 = (long)oz * p.stride[0] - p.pad[0], y0 = (long)oy * p.stride[1] - p.pad[1];
-  const long x0 = (long)ox * p.stride[2] - p.pad[2];
-  float most = -K_INFINITY;
-  in += plane * (IDX)(p.in[0] * p.in[1] * p.in[2]);
-  for (long kz = k_skipped(z0, p.dilation[0]); kz < p.window[0]; kz++) {
-    const long z = z0 + kz * p.dilation[0];
-    if (z >= p.in[0]) break;
-    for (long ky = k_skipped(y0, p.dilation[1]); ky < p.window[1]; ky++) {
-      const long y = y0 + ky * p.dilation[1];
-      if (y >= p.in[1]) break;
-      for (long kx = k_skipped(x0, p.dilation[2]); kx < p.window[2]; kx++) {
-        const long x = x0 + kx * p.dilation[2];
-        if (x >= p.in[2]) break;
-        const float v = in[((IDX)z * (IDX)p.in[1] + (IDX)y) * (IDX)p.in[2] + (IDX)x];
-        most = v > most || v != v ? v : most;
-      }
-    }
-  }
-  out[at] = most;
-}
-#endif
+/* MaxPool and AveragePool: windows over planes of up to three dimensions. An item has one result. */
+#include "portable.cl"
 
 /* Taps of a window that begins at start which lie before end. */
-DEVICE long taps_before(long start, long end, long window, long dilation) {
-  const long n = end <= start ? 0 : (end - start + dilation - 1) / dilation;
+DEVICE IDX taps_before(IDX start, IDX end, IDX window, IDX dilation) {
+  const IDX n = end <= start ? 0 : (end - start + dilation - 1) / dilation;
   return n < window ? n : window;
 }
 
+/* Declares where the window of result at begins in each dimension, its taps [first, last) that lie in the operand, and the
+ * first element of the plane. */
+#define WINDOW(at) \
+  IDX plane = at, start[K_SPATIAL], first[K_SPATIAL], last[K_SPATIAL]; \
+  UNROLL for (int d = K_SPATIAL - 1; d >= 0; d--) { \
+    start[d] = plane % AT(p.out_[d]) * AT(p.stride[d]) - AT(p.pad[d]); \
+    plane /= AT(p.out_[d]); \
+    first[d] = taps_before(start[d], 0, AT(p.window[d]), AT(p.dilation[d])); \
+    last[d] = taps_before(start[d], AT(p.in_[d]), AT(p.window[d]), AT(p.dilation[d])); \
+  } \
+  const IDX base = plane * AT(p.in_[0]) * AT(p.in_[1]) * AT(p.in_[2]);
+
+/* The taps in the operand; place is that of their element in the plane. */
+#define EACH_TAP(place) \
+  for (IDX kz = first[0]; kz < last[0]; kz++) \
+    for (IDX ky = first[1]; ky < last[1]; ky++) \
+      for (IDX kx = first[2], \
+               place = ((start[0] + kz * AT(p.dilation[0])) * AT(p.in_[1]) + start[1] + ky * AT(p.dilation[1])) * \
+                           AT(p.in_[2]) + \
+                       start[2] + kx * AT(p.dilation[2]); \
+           kx < last[2]; kx++, place += AT(p.dilation[2]))
+
+//! average_pool: f32 f64 f16 bf16
 #ifdef K_average_pool
-/* The mean of the taps in the input; include_pad counts those in its padding too. */
-KERNEL void average_pool(k_pool p, GLOBAL const float *in, GLOBAL float *out) {
-  const IDX at = K_GLOBAL_ID;
-  if (at >= (IDX)p.count) return;
-  long place[K_SPATIAL], start[K_SPATIAL], first[K_SPATIAL], last[K_SPATIAL], count = 1;
-  IDX plane = at;
-  k_total total = {0.0f, 0.0f};
-  for (int d = K_SPATIAL - 1; d >= 0; d--) {
-    place[d] = plane % (IDX)p.out[d];
-    plane /= (IDX)p.out[d];
-    start[d] = place[d] * p.stride[d] - p.pad[d];
-    first[d] = taps_before(start[d], 0, p.window[d], p.dilation[d]);
-    last[d] = taps_before(start[d], p.in[d], p.window[d], p.dilation[d]);
-    count *= p.include_pad ? taps_before(start[d], p.in[d] + p.pad_end[d], p.window[d], p.dilation[d])
-                           : last[d] - first[d];
+/* The mean of the taps in the operand; include_pad counts those in its padding too. */
+KERNEL_1_1(average_pool, k_pool, T0, x0, T0, y) {
+  K_EACH(at, p.count);
+  WINDOW(at)
+  K_C(T0) count = NUM(1); /* padding may be far larger than the operand */
+  UNROLL for (int d = 0; d < K_SPATIAL; d++) {
+    const IDX end = AT(p.in_[d]) + AT(p.pad_end[d]), padded = taps_before(start[d], end, AT(p.window[d]), AT(p.dilation[d]));
+    count = count * NUM(p.include_pad != 0 ? padded : last[d] - first[d]);
   }
-  in += plane * (IDX)(p.in[0] * p.in[1] * p.in[2]);
-  for (long kz = first[0]; kz < last[0]; kz++) {
-    const long z = start[0] + kz * p.dilation[0];
-    for (long ky = first[1]; ky < last[1]; ky++) {
-      const long y = start[1] + ky * p.dilation[1];
-      const IDX line = ((IDX)z * (IDX)p.in[1] + (IDX)y) * (IDX)p.in[2];
-      for (long kx = first[2]; kx < last[2]; kx++) k_total_add(&total, in[line + (IDX)(start[2] + kx * p.dilation[2])]);
+  K_SUM(T0, sum);
+  EACH_TAP(place) K_SUM_ADD(T0, sum, GET(T0, x0[base + place]));
+  y[at] = PUT(T0, count > NUM(0) ? (sum - sum_rest) / count : NUM(0));
+}
+#endif
+
+#ifdef T0_REAL
+#define OR_NAN(condition) || (condition)
+#else
+#define OR_NAN(condition)
+#endif
+
+//! max_pool: f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64
+#ifdef K_max_pool
+/* NaN wins over numbers and stays. */
+KERNEL_1_1(max_pool, k_pool, T0, x0, T0, y) {
+  K_EACH(at, p.count);
+  WINDOW(at)
+  K_C(T0) most = LEAST(T0);
+  EACH_TAP(place) {
+    const K_C(T0) v = GET(T0, x0[base + place]);
+    most = v > most OR_NAN(IS_NAN(T0, v)) ? v : most;
+  }
+  y[at] = PUT(T0, most);
+}
+#endif
+
+//! max_pool_where: f32 f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64
+#ifdef K_max_pool_where
+/* With the place of each maximum in the operand, the first of several, as pairs of words of int64. columns: places in a plane are
+ * counted along its first dimension. */
+KERNEL_1_2(max_pool_where, k_pool, T0, x0, T0, y, u32, z) {
+  K_EACH(at, p.count);
+  WINDOW(at)
+  K_C(T0) most = LEAST(T0);
+  IDX best = -1;
+  EACH_TAP(place) {
+    const K_C(T0) v = GET(T0, x0[base + place]);
+    if (best < 0 || v > most OR_NAN(IS_NAN(T0, v) && !IS_NAN(T0, most))) {
+      most = v;
+      best = place;
     }
   }
-  out[at] = count > 0 ? k_total_value(&total) / (float)count : 0.0f;
+  if (best < 0) best = 0;
+  if (p.columns != 0)
+    best = best / AT(p.in_[2]) / AT(p.in_[1]) +
+           AT(p.in_[0]) * (best / AT(p.in_[2]) % AT(p.in_[1]) + AT(p.in_[1]) * (best % AT(p.in_[2])));
+  y[at] = PUT(T0, most);
+  z[2 * at] = CAST(uint, base + best);
+  z[2 * at + 1] = CAST(uint, (base + best) >> 16 >> 16);
 }
 #endif

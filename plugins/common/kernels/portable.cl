@@ -17,8 +17,9 @@
  * portable_params.h. IDX counts elements; AT(p.count) is a parameter as IDX. CAST(int, x) is a cast.
  *
  * GLSL has no pointers, casts of C, recursion or goto, and reserves input, output, sample, filter, active and the like as
- * names. Helper functions have parameters by value, with DEVICE before the type. A struct of parameters has at most 32 words,
- * counting every member as one.
+ * names. Helper functions have parameters by value, with DEVICE before the type. A text whose struct of parameters has more
+ * than 32 words, counting every member as one, defines K_STORED before the include. V0 is the plan's variant, a number that is
+ * constant in a program: the trips of a loop, say, which UNROLL then lays out.
  *
  * EXP, LOG, POWER (of no negative number), TANH, EXPM1 and LOG1P need K_MATH to be defined before the include; of float64 where T0 or
  * T1 is f64. RINT, ABS, sqrt and floor need nothing. IS_NAN(T0, v) is of floating-point types.
@@ -67,11 +68,20 @@
 #define long int64_t
 #define ulong uint64_t
 
+layout(constant_id = 0) const int V0 = 1;
+
+#define UNROLL [[unroll]]
+#ifdef K_STORED
+#define K_PARAMS(params) layout(set = 0, binding = 0, std430) readonly buffer params_stored { params p; };
+#else
 #define K_PARAMS(params) layout(push_constant, std430) uniform params_pushed { params p; };
+#endif
 #define K_OPERAND(n, type, name) layout(set = 0, binding = n, std430) readonly buffer operand_##name { K_S(type) name[]; };
 #define K_RESULT(n, type, name) layout(set = 0, binding = n, std430) buffer operand_##name { K_S(type) name[]; };
 #define KERNEL_1_1(name, params, t0, x0, ty, y) \
   K_PARAMS(params) K_OPERAND(1, t0, x0) K_RESULT(2, ty, y) void main()
+#define KERNEL_1_2(name, params, t0, x0, ty, y, tz, z) \
+  K_PARAMS(params) K_OPERAND(1, t0, x0) K_RESULT(2, ty, y) K_RESULT(3, tz, z) void main()
 #define KERNEL_2_1(name, params, t0, x0, t1, x1, ty, y) \
   K_PARAMS(params) K_OPERAND(1, t0, x0) K_OPERAND(2, t1, x1) K_RESULT(3, ty, y) void main()
 #define KERNEL_3_1(name, params, t0, x0, t1, x1, t2, x2, ty, y) \
@@ -134,6 +144,8 @@
 #define RINT(x) rint(x)
 #define ABS(x) fabs(x)
 #define KERNEL_1_1(name, params, t0, x0, ty, y) KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL K_S(ty) *y)
+#define KERNEL_1_2(name, params, t0, x0, ty, y, tz, z) \
+  KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL K_S(ty) *y, GLOBAL K_S(tz) *z)
 #define KERNEL_2_1(name, params, t0, x0, t1, x1, ty, y) \
   KERNEL void name(params p, GLOBAL const K_S(t0) *x0, GLOBAL const K_S(t1) *x1, GLOBAL K_S(ty) *y)
 #define KERNEL_3_1(name, params, t0, x0, t1, x1, t2, x2, ty, y) \
@@ -239,6 +251,21 @@
 #define NAN_f16(x) k_nan(x)
 #define NAN_bf16(x) k_nan(x)
 #define IS_NAN(t, x) K_PASTE(NAN_, t)(x)
+
+/* What is greater than no number of a type; of integers and floating-point numbers. */
+#define LEAST_f32 (-K_INFINITY)
+#define LEAST_f64 CAST(double, -K_INFINITY)
+#define LEAST_f16 (-K_INFINITY)
+#define LEAST_bf16 (-K_INFINITY)
+#define LEAST_i8 (-128)
+#define LEAST_i16 (-32768)
+#define LEAST_i32 (-2147483647 - 1)
+#define LEAST_i64 CAST(long, CAST(ulong, 1) << 63)
+#define LEAST_u8 0u
+#define LEAST_u16 0u
+#define LEAST_u32 0u
+#define LEAST_u64 CAST(ulong, 0)
+#define LEAST(t) K_PASTE(LEAST_, t)
 
 /* A sum of K_C(t) that carries what rounding took from it, as k_total does: K_SUM declares it, K_SUM_ADD adds to it. */
 #define K_SUM(t, sum) \

@@ -1,8 +1,8 @@
-/* Sum, mean, product, greatest or least over any axes. Options: TYPE the elements' type; one of R_SUM, R_MEAN, R_MAX, R_MIN
- * and R_PROD; REAL for float32, else whole numbers, which are gathered in 64 bits and wrap. reduce_group: a work-group
+/* Sum, mean, product, greatest or least over any axes. Options: T0 the elements' type; one of R_SUM, R_MEAN, R_MAX, R_MIN
+ * and R_PROD; float32, or whole numbers, which are gathered in 64 bits and wrap. reduce_group: a work-group
  * has a result, for many elements each; reduce_item: an item has one. NaN wins over numbers and stays. */
 
-#ifdef REAL
+#ifdef T0_REAL
 #define A float
 #define MOST K_INFINITY
 #define LEAST (-K_INFINITY)
@@ -29,12 +29,12 @@
 #define START 0
 #define FOLD(a, v) ADD(a, v)
 #endif
-#if defined(REAL) && (defined(R_SUM) || defined(R_MEAN))
+#if defined(T0_REAL) && (defined(R_SUM) || defined(R_MEAN))
 #define TOTALS
 #endif
 
 /* One of each who share a result: every each-th element of the rows, or every each-th row. */
-DEVICE A share_of(const k_reduce *p, GLOBAL const TYPE *in, IDX who, IDX each) {
+DEVICE A share_of(const k_reduce *p, GLOBAL const T0 *in, IDX who, IDX each) {
   const IDX row = (IDX)p->row, step = (IDX)p->row_step, outer = (IDX)p->outer;
   const IDX x0 = p->by_row ? who : 0, dx = p->by_row ? each : 1, j0 = p->by_row ? 0 : who, dj = p->by_row ? 1 : each;
 #ifdef TOTALS
@@ -64,13 +64,13 @@ DEVICE A share_of(const k_reduce *p, GLOBAL const TYPE *in, IDX who, IDX each) {
 #endif
 }
 
-DEVICE TYPE finish(const k_reduce *p, A all) {
+DEVICE T0 finish(const k_reduce *p, A all) {
 #ifndef R_MEAN
-  return (TYPE)all;
-#elif defined(REAL)
+  return (T0)all;
+#elif defined(T0_REAL)
   return p->count == 0 ? K_NAN : all / (float)p->count;
 #else
-  return p->count == 0 ? (TYPE)0 : (TYPE)(all / (A)p->count);
+  return p->count == 0 ? (T0)0 : (T0)(all / (A)p->count);
 #endif
 }
 
@@ -84,7 +84,7 @@ DEVICE IDX first_of(const k_reduce *p, IDX result) {
 }
 
 #ifdef K_reduce_item
-KERNEL void reduce_item(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
+KERNEL void reduce_item(k_reduce p, GLOBAL const T0 *in, GLOBAL T0 *out) {
   const IDX result = K_GLOBAL_ID;
   if (result >= (IDX)p.results) return;
   out[result] = finish(&p, share_of(&p, in + first_of(&p, result), 0, 1));
@@ -92,7 +92,7 @@ KERNEL void reduce_item(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
 #endif
 
 #ifdef K_reduce_group
-KERNEL void reduce_group(k_reduce p, GLOBAL const TYPE *in, GLOBAL TYPE *out) {
+KERNEL void reduce_group(k_reduce p, GLOBAL const T0 *in, GLOBAL T0 *out) {
   LOCAL_ARRAY(A, room, K_GROUP);
   const IDX result = K_GROUP_ID;
   const int item = K_ITEM;

@@ -1,5 +1,5 @@
 /* Launches that are resized (op.h): the region is planned again in the launch's own memory, and compared with the op's
- * plan. What was compiled for the bound serves where text, options and operands are the same. */
+ * plan. What was compiled for the bound serves where codes and operands are the same. */
 #include <stddef.h>
 #include <string.h>
 
@@ -48,25 +48,13 @@ void k_sized_finish(const k_site *site, k_sized *sized) {
 
 /* ---- the same plan but for sizes */
 
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-/* Wide indices serve where narrow ones would do. */
-static bool same_options(const char *was, const char *is) {
-  static const char wide[] = "-DIDX=long ", narrow[] = "-DIDX=int ";
-  if (strcmp(was, is) == 0) return true;
-  return strncmp(was, wide, sizeof wide - 1) == 0 && strncmp(is, narrow, sizeof narrow - 1) == 0 &&
-         strcmp(was + sizeof wide - 1, is + sizeof narrow - 1) == 0;
-}
-
 static bool same_step(const k_step *was, const k_step *is) {
+  k_code code = is->code;
+  if (was->code.wide) code.wide = 1; /* wide indices serve where narrow ones would do */
   return was->kind == is->kind && was->n_args == is->n_args &&
-         memcmp(was->args, is->args, was->n_args * sizeof *was->args) == 0 && same_text(was->text, is->text) &&
-         same_text(was->name, is->name) && same_text(was->tail, is->tail) && same_options(was->options, is->options) &&
-         was->params_bytes == is->params_bytes && was->is_product == is->is_product && was->is_conv == is->is_conv &&
-         was->is_portable == is->is_portable && was->param_ints == is->param_ints && was->n_types == is->n_types &&
-         memcmp(was->types, is->types, sizeof was->types) == 0;
+         memcmp(was->args, is->args, was->n_args * sizeof *was->args) == 0 &&
+         k_code_same(&was->code, was->chain, &code, is->chain) && was->params_bytes == is->params_bytes &&
+         was->is_product == is->is_product && was->is_conv == is->is_conv && was->param_ints == is->param_ints;
 }
 
 static bool has_pair(const k_plan *plan, const int32_t *pair) {

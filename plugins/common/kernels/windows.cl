@@ -1,4 +1,4 @@
-/* What slides a window over up to three spatial dimensions, in any type: pools, convolutions of float64, halves and integers,
+/* What slides a window over up to three spatial dimensions, in any type: LpPool, convolutions of float64, halves and integers,
  * DeformConv, Col2Im; and their kin. The table g has what more_window (plugins/common/more/window.h) leaves. */
 #define K_MATH
 #include "portable.cl"
@@ -10,7 +10,6 @@
 #define STRIDE(d) G(10 + (d))
 #define DILATION(d) G(13 + (d))
 #define PAD(d) G(16 + (d))
-#define END(d) G(19 + (d))
 #define OWN(k) G(22 + (k))
 
 /* Declares the products of sizes of the input, the result and the window. */
@@ -22,37 +21,18 @@
     taps *= KERNEL_OF(d); \
   }
 
-/* Declares at, the element of the input at tap of place, inside, whether there is one, and padded, whether it is at least
- * before the end of the pads. */
+/* Declares at, the element of the input at tap of place, and inside, whether there is one. */
 #define TAP(place, tap) \
   IDX at = 0, size = 1, k_place = place, k_tap = tap; \
-  bool inside = true, padded = true; \
+  bool inside = true; \
   for (int d = SPATIAL - 1; d >= 0; d--) { \
     const IDX v = k_place % OUT(d) * STRIDE(d) + k_tap % KERNEL_OF(d) * DILATION(d) - PAD(d); \
     inside = inside && v >= 0 && v < IN(d); \
-    padded = padded && v < IN(d) + END(d); \
     at += v * size; \
     size *= IN(d); \
     k_place /= OUT(d); \
     k_tap /= KERNEL_OF(d); \
   }
-
-//! average_pool: f64 f16 bf16
-#ifdef K_average_pool
-/* OWN(2): pads count. */
-KERNEL_2_1(average_pool, k_general, T0, x0, i32, g, T0, y) {
-  K_EACH(u, p.count);
-  WINDOW
-  K_SUM(T0, sum);
-  IDX count = 0;
-  for (IDX t = 0; t < taps; t++) {
-    TAP(u % places, t)
-    if (inside) K_SUM_ADD(T0, sum, GET(T0, x0[u / places * plane + at]));
-    if (inside || (padded && OWN(2) != 0)) count++;
-  }
-  y[u] = PUT(T0, count > 0 ? (sum - sum_rest) / NUM(count) : NUM(0));
-}
-#endif
 
 //! lp_pool: f32 f64 f16 bf16
 #ifdef K_lp_pool
@@ -88,64 +68,6 @@ KERNEL_2_1(global_lp_pool, k_general, T0, x0, i32, g, T0, y) {
   }
   const K_C(T0) all = sum - sum_rest;
   y[u] = PUT(T0, g[0] == 1 ? all : g[0] == 2 ? sqrt(all) : POWER(all, NUM(1) / power));
-}
-#endif
-
-#if defined(K_max_pool) || defined(K_max_pool_where)
-/* Declares best, the place of the greatest, -1 for none, and most. */
-#define GREATEST \
-  WINDOW \
-  IDX best = -1; \
-  K_C(T0) most = NUM(0); \
-  for (IDX t = 0; t < taps; t++) { \
-    TAP(u % places, t) \
-    if (inside) { \
-      const K_C(T0) v = GET(T0, x0[u / places * plane + at]); \
-      if (best < 0 || v > most OR_NAN(v)) { \
-        most = v; \
-        best = at; \
-      } \
-    } \
-  }
-#ifdef T0_REAL
-#define OR_NAN(v) || IS_NAN(T0, v)
-#define NOTHING NUM(-K_INFINITY)
-#else
-#define OR_NAN(v)
-#define NOTHING NUM(p.mode)
-#endif
-#endif
-
-//! max_pool: f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64
-#ifdef K_max_pool
-/* mode: the least integer. */
-KERNEL_2_1(max_pool, k_general, T0, x0, i32, g, T0, y) {
-  K_EACH(u, p.count);
-  GREATEST
-  y[u] = PUT(T0, best < 0 ? NOTHING : most);
-}
-#endif
-
-//! max_pool_where: f64 f16 bf16 i8 i16 i32 i64 u8 u16 u32 u64
-#ifdef K_max_pool_where
-/* The result is of int64, as pairs of words. OWN(3): the first spatial dimension is that whose places are neighbours. */
-KERNEL_2_1(max_pool_where, k_general, T0, x0, i32, g, u32, y) {
-  K_EACH(u, p.count);
-  GREATEST
-  IDX where = best < 0 ? 0 : best;
-  if (OWN(3) != 0) {
-    IDX left = where;
-    where = 0;
-    for (int d = SPATIAL - 1; d >= 0; d--) {
-      IDX step = 1;
-      for (int e = 0; e < d; e++) step *= IN(e);
-      where += left % IN(d) * step;
-      left /= IN(d);
-    }
-  }
-  where += u / places * plane;
-  y[2 * u] = CAST(uint, where);
-  y[2 * u + 1] = 0u;
 }
 #endif
 

@@ -30,7 +30,7 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
       const int64_t at = window_tap(&r, t);
       const double y = more_get(x, a->in[0], base + at);
       if (more_tick(m, &work, m->i[WHAT] == LP ? 16 : 4)) return;
-      if (m->i[WHAT] == MAXIMUM && (best < 0 || y > sum || y != y)) {
+      if (m->i[WHAT] == MAXIMUM && (best < 0 || y > sum || (y != y && sum == sum))) {
         sum = y;
         best = at;
       } else if (m->i[WHAT] != MAXIMUM) {

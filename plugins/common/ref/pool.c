@@ -4,14 +4,50 @@
 
 #include <math.h>
 
-/* How many taps of a window lie inside the input at most. */
-static double taps_inside(const ref_window *w) {
+double ref_pool_taps(const ref_window *w) {
   double taps = 1;
   for (int d = 0; d < REF_SPATIAL; d++) {
     const int64_t fit = w->in[d] / w->dilation[d] + 1;
     taps *= (double)(fit < w->kernel[d] ? fit : w->kernel[d]);
   }
   return taps;
+}
+
+/* The pads behind the operand, which the window's do not hold. */
+static heddle_status read_ends(const ref_node *n, ref_pool *f, heddle_error *err) {
+  const ref_window *w = &f->window;
+  const int32_t spatial = n->in[0]->ndim - 2;
+  const int64_t *pads;
+  const char *mode;
+  uint64_t given;
+  heddle_status s = region_attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
+  if (s == HEDDLE_OK) s = region_attr_ints(n->node, "pads", &pads, &given, err);
+  for (int d = 0; d < REF_SPATIAL && s == HEDDLE_OK; d++) {
+    const int k = d - (REF_SPATIAL - spatial);
+    f->end[d] = 0;
+    if (k < 0) continue;
+    if (pads != NULL) f->end[d] = pads[spatial + k];
+    if (strncmp(mode, "SAME", 4) != 0) continue;
+    const int64_t all = (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
+    f->end[d] = all > w->pad[d] ? all - w->pad[d] : 0;
+  }
+  return s;
+}
+
+heddle_status ref_pool_read(const ref_node *n, ref_pool *f, heddle_error *err) {
+  const heddle_pvalue *where = region_node_output(n->region, n->node, 1);
+  int64_t order = 0, count_pads = 0;
+  heddle_status s = region_attr_int(n->node, "storage_order", 0, &order, err); /* says how Indices count */
+  if (s == HEDDLE_OK) s = region_attr_int(n->node, "count_include_pad", 0, &count_pads, err);
+  if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &f->window, err);
+  if (s == HEDDLE_OK) s = read_ends(n, f, err);
+  if (s != HEDDLE_OK) return s;
+  f->column_major = order != 0;
+  f->count_pads = count_pads != 0;
+  if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1] ||
+      (where != NULL && (!region_dtype_is(where->dtype, HEDDLE_DTYPE_INT, 64) || !region_shape_equal(where, n->out))))
+    return ref_refuse_shape(n, err);
+  return HEDDLE_OK;
 }
 
 /* One row of the result: each tap of the window in turn over the row, where it is inside the input. NaN wins over
@@ -55,7 +91,7 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
   const uint64_t out_plane = (uint64_t)ref_product(w->out, REF_SPATIAL);
   const float nothing = 0; /* stands for a plane without elements */
   int64_t work = 0;
-  const int64_t row = 1 + w->out[2] * (int64_t)taps_inside(w);
+  const int64_t row = 1 + w->out[2] * (int64_t)ref_pool_taps(w);
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
     const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + p * in_plane : &nothing;
@@ -110,24 +146,13 @@ static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *cons
 
 heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err) {
   const ref_window *w = &op->u.pool.window;
-  int64_t order = 0;
   uint64_t results = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = region_attr_int(n->node, "storage_order", 0, &order, err); /* says how Indices count */
-  if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &op->u.pool.window, err);
+  if (s == HEDDLE_OK) s = ref_pool_read(n, &op->u.pool, err);
   if (s != HEDDLE_OK) return s;
-  if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1]) {
-    return ref_refuse_shape(n, err);
-  }
   region_value_count(n->out, &results);
-  const double taps = taps_inside(w);
-  op->u.pool.column_major = order != 0;
-  const bool where = op->result[1] != UINT32_MAX;
-  const heddle_pvalue *indices = region_node_output(n->region, n->node, 1);
-  if (where && (!region_dtype_is(indices->dtype, HEDDLE_DTYPE_INT, 64) || !region_shape_equal(indices, n->out))) {
-    return ref_refuse_shape(n, err);
-  }
-  ref_set_work(op, where ? max_pool_where_f32 : max_pool_f32,
+  const double taps = ref_pool_taps(w);
+  ref_set_work(op, op->result[1] != UINT32_MAX ? max_pool_where_f32 : max_pool_f32,
                results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0, 4.0 * (double)results * taps,
                4.0 * (double)results);
   return HEDDLE_OK;
@@ -176,33 +201,12 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
 }
 
 heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error *err) {
-  ref_pool *f = &op->u.pool;
-  const ref_window *w = &f->window;
-  int64_t count_pads = 0;
-  const int64_t *pads;
-  const char *mode;
-  uint64_t results = 0, given;
+  uint64_t results = 0;
   heddle_status s = ref_want_float32(n, err);
-  if (s == HEDDLE_OK) s = region_attr_int(n->node, "count_include_pad", 0, &count_pads, err);
-  if (s == HEDDLE_OK) s = region_attr_string(n->node, "auto_pad", "NOTSET", &mode, err);
-  if (s == HEDDLE_OK) s = region_attr_ints(n->node, "pads", &pads, &given, err);
-  if (s == HEDDLE_OK) s = ref_window_plan(n, NULL, &f->window, err);
+  if (s == HEDDLE_OK) s = ref_pool_read(n, &op->u.pool, err);
   if (s != HEDDLE_OK) return s;
-  if (n->out->shape[0] != n->in[0]->shape[0] || n->out->shape[1] != n->in[0]->shape[1]) {
-    return ref_refuse_shape(n, err);
-  }
-  f->count_pads = count_pads != 0;
-  for (int d = 0; d < REF_SPATIAL; d++) {
-    const int k = d - (REF_SPATIAL - (n->in[0]->ndim - 2)), spatial = n->in[0]->ndim - 2;
-    f->end[d] = 0;
-    if (k < 0) continue;
-    if (pads != NULL) f->end[d] = pads[spatial + k];
-    if (strncmp(mode, "SAME", 4) != 0) continue;
-    const int64_t all = (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1 - w->in[d];
-    f->end[d] = all > w->pad[d] ? all - w->pad[d] : 0;
-  }
   region_value_count(n->out, &results);
-  const double taps = taps_inside(w);
+  const double taps = ref_pool_taps(&op->u.pool.window);
   ref_set_work(op, average_pool_f32, results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
                10.0 * (double)results * taps, 4.0 * (double)results);
   return HEDDLE_OK;

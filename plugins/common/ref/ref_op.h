@@ -286,6 +286,10 @@ void ref_set_part_scratch(ref_op *op, uint64_t bytes);
  * (spatial members only). Checks the spatial result. */
 heddle_status ref_window_plan(const ref_node *n, const int64_t *weights_shape, ref_window *w, heddle_error *err);
 
+/* The geometry of a MaxPool or AveragePool, of any type; and how many taps of a window lie inside the input at most. */
+heddle_status ref_pool_read(const ref_node *n, ref_pool *f, heddle_error *err);
+double ref_pool_taps(const ref_window *w);
+
 /* Positions [*first, *last) of the result along one dimension for which tap k lies inside the input. */
 void ref_window_range(const ref_window *w, int dim, int64_t k, int64_t *first, int64_t *last);
 

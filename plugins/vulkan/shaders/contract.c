@@ -24,7 +24,7 @@ static int64_t pieces(int64_t n, int64_t size) {
 }
 
 static const char *with_c(const k_step *step) {
-  return vlk_has(step, "HAS_C") ? "_c" : "";
+  return vlk_has(step, K_HAS_C) ? "_c" : "";
 }
 
 /* One of the two at most is a weight. */
@@ -34,9 +34,11 @@ static const char *half_of(const vlk_shader *out) {
 
 /* Not direct.comp's steps, which have few weights, nor transposed ones. A convolution's weights are A, a row's B. */
 bool vlk_takes_half(const vlk_info *info, const k_step *step, uint32_t arg) {
-  if (!info->storage16 || strcmp(step->text, "contract") != 0 || strcmp(step->name, "direct") == 0) return false;
-  if (!step->is_product) return arg == 0 && !vlk_has(step, "TRANSPOSED");
-  return arg == 1 || (arg == 0 && (info->is_cpu || strcmp(step->name, "contract") == 0));
+  const uint32_t kernel = step->code.kernel;
+  if (!info->storage16 || (kernel != KERNEL_contract && kernel != KERNEL_thin && kernel != KERNEL_thin_down))
+    return false;
+  if (!step->is_product) return arg == 0 && !vlk_has(step, K_TRANSPOSED);
+  return arg == 1 || (arg == 0 && (info->is_cpu || kernel == KERNEL_contract));
 }
 
 /* How results are cut: rows and columns of an item's block, and what tiles_m, tiles_n and all groups become of it. */
@@ -161,14 +163,14 @@ static heddle_status make_product(const vlk_info *info, const k_step *step, vlk_
     put_matmul(out, p, &j, c.tiles_m, c.tiles_n);
     return s;
   }
-  if (strcmp(step->name, "contract") == 0) {
-    s = vlk_pick_code(out, err, "tile_%d%s%s", vlk_option_int(step, "EACH", 4), half_of(out), with_c(step));
-    vlk_spec(out, vlk_has(step, "A_DOWN"));
+  if (step->code.kernel == KERNEL_contract) {
+    s = vlk_pick_code(out, err, "tile_%d%s%s", vlk_has(step, K_EACH_8) ? 8 : 4, half_of(out), with_c(step));
+    vlk_spec(out, vlk_has(step, K_A_DOWN));
     vlk_spec(out, down);
   } else {
-    const bool alone = strcmp(step->name, "thin_down") == 0;
-    s = vlk_pick_code(out, err, "%s%s%s%s", step->name, alone && vlk_adds_subgroups(info) ? "_subgroups" : "",
-                      half_of(out), with_c(step));
+    const bool alone = step->code.kernel == KERNEL_thin_down;
+    s = vlk_pick_code(out, err, "%s%s%s%s", k_kernels[step->code.kernel].name,
+                      alone && vlk_adds_subgroups(info) ? "_subgroups" : "", half_of(out), with_c(step));
   }
   put_matmul(out, p, &j, p->tiles_m, p->tiles_n);
   return s;
@@ -226,7 +228,7 @@ static int64_t choose_lines(const k_conv *p, int64_t span) {
 static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
   const int64_t long_span = pieces(p->out[2], pieces(p->out[2], LONGEST_SPAN));
-  const bool transposed = vlk_has(step, "TRANSPOSED");
+  const bool transposed = vlk_has(step, K_TRANSPOSED);
   const bool by_line =
       info->is_cpu && !transposed && lines_fit(p, long_span) && (double)p->count * (double)p->k >= LITTLE_WORK;
   const int64_t span = by_line ? long_span : 1, lines = by_line ? choose_lines(p, span) : 1;
@@ -248,11 +250,11 @@ static heddle_status make_direct(const vlk_info *info, const k_step *step, vlk_s
 
 static heddle_status make_conv(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
   const k_conv *p = &step->params.conv;
-  const char *transposed = vlk_has(step, "TRANSPOSED") ? "_transposed" : "";
-  const bool direct = strcmp(step->name, "direct") == 0;
+  const char *transposed = vlk_has(step, K_TRANSPOSED) ? "_transposed" : "";
+  const bool direct = step->code.kernel == KERNEL_direct;
   if (direct && vlk_want_turns(info, direct_turns(p), NULL) == HEDDLE_OK) return make_direct(info, step, out, err);
   if (!info->is_cpu) {
-    heddle_status s = vlk_pick_code(out, err, "tile_conv%s_%d%s%s", transposed, vlk_option_int(step, "EACH", 4),
+    heddle_status s = vlk_pick_code(out, err, "tile_conv%s_%d%s%s", transposed, vlk_has(step, K_EACH_8) ? 8 : 4,
                                     half_of(out), with_c(step));
     vlk_spec(out, 0);
     put_conv(out, p, p->tiles_m, p->tiles_n);

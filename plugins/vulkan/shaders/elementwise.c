@@ -3,24 +3,25 @@
 #include "plugins/vulkan/vulkan.h"
 
 #include "family.h"
+#include "plugins/common/scalar.h"
 #include "vulkan_scalars/scalar_list.h"
 
 /* ---------------------------------------------------------------- types */
 
-static const vlk_type types[] = {
-    {"float", "f32", 4, VLK_REAL},      {"double", "f64", 8, VLK_REAL},   {"half", "f16", 2, VLK_HALF},
-    {"bfloat", "bf16", 2, VLK_BFLOAT},  {"schar", "i8", 1, VLK_SIGNED},   {"short", "i16", 2, VLK_SIGNED},
-    {"int", "i32", 4, VLK_SIGNED},      {"long", "i64", 8, VLK_SIGNED},   {"uchar", "u8", 1, VLK_UNSIGNED},
-    {"ushort", "u16", 2, VLK_UNSIGNED}, {"uint", "u32", 4, VLK_UNSIGNED}, {"ulong", "u64", 8, VLK_UNSIGNED},
+static const vlk_type types[K_ELEMENT_COUNT] = {
+    [K_ELEMENT_W1] = {"u8", 1, VLK_UNSIGNED},   [K_ELEMENT_W2] = {"u16", 2, VLK_UNSIGNED},
+    [K_ELEMENT_W4] = {"u32", 4, VLK_UNSIGNED},  [K_ELEMENT_W8] = {"u64", 8, VLK_UNSIGNED},
+    [K_ELEMENT_F32] = {"f32", 4, VLK_REAL},     [K_ELEMENT_F64] = {"f64", 8, VLK_REAL},
+    [K_ELEMENT_F16] = {"f16", 2, VLK_HALF},     [K_ELEMENT_BF16] = {"bf16", 2, VLK_BFLOAT},
+    [K_ELEMENT_I8] = {"i8", 1, VLK_SIGNED},     [K_ELEMENT_I16] = {"i16", 2, VLK_SIGNED},
+    [K_ELEMENT_I32] = {"i32", 4, VLK_SIGNED},   [K_ELEMENT_I64] = {"i64", 8, VLK_SIGNED},
+    [K_ELEMENT_U8] = {"u8", 1, VLK_UNSIGNED},   [K_ELEMENT_U16] = {"u16", 2, VLK_UNSIGNED},
+    [K_ELEMENT_U32] = {"u32", 4, VLK_UNSIGNED}, [K_ELEMENT_U64] = {"u64", 8, VLK_UNSIGNED},
+    [K_ELEMENT_B8] = {"u8", 1, VLK_UNSIGNED},
 };
 
-const vlk_type *vlk_type_of(const k_step *step, const char *key) {
-  char word[VLK_OPTION_BYTES];
-  if (!vlk_option(step, key, word)) return NULL;
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-    if (strcmp(types[i].word, word) == 0) return &types[i];
-  }
-  return NULL;
+const vlk_type *vlk_type_of(const k_step *step, uint32_t t) {
+  return &types[step->code.types[t]];
 }
 
 heddle_status vlk_want_words(const vlk_info *info, uint32_t bytes, heddle_error *err) {
@@ -32,7 +33,6 @@ heddle_status vlk_want_words(const vlk_info *info, uint32_t bytes, heddle_error 
 }
 
 heddle_status vlk_want_type(const vlk_info *info, const vlk_type *type, heddle_error *err) {
-  if (type == NULL) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step's type is not known");
   if (type->bytes == 8 && !info->int64)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "this device does not compute in integers of 64 bits");
   if (type->bytes == 8 && type->kind == VLK_REAL && !info->float64)
@@ -49,11 +49,9 @@ typedef struct place {
   k_walk w; /* count, base: of a flat one too, base being its steps */
 } place;
 
-static heddle_status read_place(const k_step *step, uint32_t n, place *out, heddle_error *err) {
+static void read_place(const k_step *step, uint32_t n, place *out) {
   memset(out, 0, sizeof *out);
-  out->walk = strcmp(step->name, "walk") == 0;
-  if (!out->walk && strcmp(step->name, "flat") != 0 && strcmp(step->name, "same") != 0)
-    return p_fail(err, HEDDLE_EINTERNAL, 0, "elementwise has no kernel '%s'", step->name);
+  out->walk = step->code.kernel == KERNEL_walk;
   if (out->walk) {
     out->w = step->params.walk;
   } else {
@@ -64,7 +62,6 @@ static heddle_status read_place(const k_step *step, uint32_t n, place *out, hedd
     for (uint32_t k = 0; k < n; k++) out->w.base[k] = p->step[k];
   }
   out->elements = out->w.count;
-  return HEDDLE_OK;
 }
 
 /* The one constant is WALK. */
@@ -85,11 +82,10 @@ static void put_place(const place *at, uint32_t n, vlk_shader *out) {
   for (uint32_t k = 0; k < n; k++) vlk_params(out, w->step[k], K_DIMS);
 }
 
-static heddle_status put_own_place(const k_step *step, uint32_t n, vlk_shader *out, heddle_error *err) {
+static void put_own_place(const k_step *step, uint32_t n, vlk_shader *out) {
   place at;
-  heddle_status s = read_place(step, n, &at, err);
-  if (s == HEDDLE_OK) put_place(&at, n, out);
-  return s;
+  read_place(step, n, &at);
+  put_place(&at, n, out);
 }
 
 /* ---------------------------------------------------------------- fours */
@@ -160,6 +156,7 @@ static const scalar scalars[] = {
 #undef ENTRY
 };
 
+/* The variants' numbers are of their own: scalars.cmake makes them of the same lines. */
 static const scalar *find_scalar(const char *name) {
   for (size_t i = 0; i < sizeof scalars / sizeof scalars[0]; i++) {
     if (strcmp(scalars[i].name, name) == 0) return &scalars[i];
@@ -167,13 +164,12 @@ static const scalar *find_scalar(const char *name) {
   return NULL;
 }
 
-/* Of a plan's word; 0 where it is none of operators/. */
-static uint32_t kind_of(const char *word) {
+/* Of a kind that a plan has, in variants. */
+static const char *kind_word(uint8_t kind) {
   static const char *const words[] = {"REAL", "INT", "TEST_REAL", "TEST_INT", "LOGIC"};
-  for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (strcmp(words[i], word) == 0) return UINT32_C(1) << i;
-  }
-  return 0;
+  uint32_t i = 0;
+  while (i < 4 && (kind >> i & 1) == 0) i++;
+  return words[i];
 }
 
 static bool is_double(const vlk_type *type) {
@@ -184,28 +180,27 @@ static const char *double_of(const vlk_type *a, const vlk_type *b) {
   return is_double(a) || is_double(b) ? "double_" : "";
 }
 
-static heddle_status make_cast(const vlk_info *info, const k_step *step, const char *word, vlk_shader *out,
-                               heddle_error *err) {
-  const vlk_type *from = vlk_type_of(step, "T0"), *to = vlk_type_of(step, "TO");
+static heddle_status make_cast(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
+  const vlk_type *from = vlk_type_of(step, 0), *to = vlk_type_of(step, K_RESULT_TYPE);
   heddle_status s = vlk_want_type(info, from, err);
   if (s == HEDDLE_OK) s = vlk_want_type(info, to, err);
   if (s == HEDDLE_OK) s = vlk_pick_code(out, err, "cast_%s%u_%u", double_of(from, to), from->bytes, to->bytes);
-  if (s == HEDDLE_OK) s = put_own_place(step, 1, out, err);
   if (s != HEDDLE_OK) return s;
+  put_own_place(step, 1, out);
   vlk_spec(out, from->kind);
   vlk_spec(out, to->kind);
-  vlk_spec(out, strcmp(word, "CAST_BOOL") == 0 || strcmp(word, "CAST_TRUTH") == 0);
+  vlk_spec(out, step->code.op == K_RAW_CAST_BOOL || step->code.op == K_RAW_CAST_TRUTH);
   return HEDDLE_OK;
 }
 
 static heddle_status make_pow(const vlk_info *info, const k_step *step, vlk_shader *out, heddle_error *err) {
-  const vlk_type *base = vlk_type_of(step, "T0"), *exponent = vlk_type_of(step, "T1");
+  const vlk_type *base = vlk_type_of(step, 0), *exponent = vlk_type_of(step, 1);
   heddle_status s = vlk_want_type(info, base, err);
   if (s == HEDDLE_OK) s = vlk_want_type(info, exponent, err);
   if (s == HEDDLE_OK)
     s = vlk_pick_code(out, err, "pow_%s%u_%u", double_of(base, exponent), base->bytes, exponent->bytes);
-  if (s == HEDDLE_OK) s = put_own_place(step, 2, out, err);
   if (s != HEDDLE_OK) return s;
+  put_own_place(step, 2, out);
   vlk_spec(out, base->kind);
   vlk_spec(out, exponent->kind);
   return HEDDLE_OK;
@@ -214,18 +209,17 @@ static heddle_status make_pow(const vlk_info *info, const k_step *step, vlk_shad
 /* Words moved as they are; 64 bits need no arithmetic. */
 static heddle_status make_move(const vlk_info *info, const k_step *step, uint32_t n, vlk_shader *out,
                                heddle_error *err) {
-  const vlk_type *type = vlk_type_of(step, "TO");
-  if (type == NULL) return p_fail(err, HEDDLE_EINTERNAL, 0, "a step's type is not known");
+  const vlk_type *type = vlk_type_of(step, K_RESULT_TYPE);
   heddle_status s = vlk_want_words(info, type->bytes, err);
   if (s == HEDDLE_OK && n == 3) s = vlk_want_words(info, 1, err); /* the condition */
   if (s == HEDDLE_OK) s = vlk_pick_code(out, err, n == 1 ? "copy_%u" : "where_%u", type->bytes);
   place at;
   uint32_t wide = 0;
-  if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
   if (s != HEDDLE_OK) return s;
+  read_place(step, n, &at);
   const bool can = n == 1 && type->bytes == 4;
   const bool four = can && make_fours(&at, n, &wide) && wide == 1;
-  if (can && !four) read_place(step, n, &at, NULL); /* one element that is repeated is read as such */
+  if (can && !four) read_place(step, n, &at); /* one element that is repeated is read as such */
   put_place(&at, n, out);
   if (can) vlk_spec(out, four);
   return HEDDLE_OK;
@@ -240,31 +234,29 @@ static bool has_part(const char *kind, uint32_t n, uint32_t part, const vlk_type
 
 heddle_status vlk_elementwise(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                               heddle_error *err) {
-  char name[VLK_OPTION_BYTES], kind_word[VLK_OPTION_BYTES];
-  const uint32_t n = (uint32_t)vlk_option_int(step, "N_IN", 0);
-  const vlk_type *type = vlk_type_of(step, "T0");
+  const uint32_t n = step->code.n_in, kind = step->code.kind;
+  const vlk_type *type = vlk_type_of(step, 0);
   place at;
   uint32_t wide = 0;
   (void)host;
-  if (!vlk_option(step, "OP", name) || !vlk_option(step, "KIND", kind_word))
-    return p_fail(err, HEDDLE_EINTERNAL, 0, "a step names no operator");
-  if (strncmp(name, "CAST", 4) == 0) return make_cast(info, step, name, out, err);
-  if (strcmp(name, "COPY") == 0 || strcmp(name, "WHERE") == 0) return make_move(info, step, n, out, err);
+  if (kind == 0 && (step->code.op == K_RAW_COPY || step->code.op == K_RAW_WHERE))
+    return make_move(info, step, n, out, err);
+  if (kind == 0) return make_cast(info, step, out, err);
+  const char *name = scalar_name(step->code.op), *word = kind_word(step->code.kind);
   const scalar *op = find_scalar(name);
-  const uint32_t kind = kind_of(kind_word);
   heddle_status s = vlk_want_type(info, type, err);
   if (s != HEDDLE_OK) return s;
   if (op == NULL || (op->kinds & kind) == 0)
-    return p_fail(err, HEDDLE_EINTERNAL, 0, "there is no shader for %s of kind %s", name, kind_word);
+    return p_fail(err, HEDDLE_EINTERNAL, 0, "there is no shader for %s of kind %s", name, word);
   const uint32_t part = kind == VLK_SCALAR_REAL ? op->part : 0;
-  if (is_double(type) && part != 0 && !has_part(kind_word, n, part, type))
+  if (is_double(type) && part != 0 && !has_part(word, n, part, type))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "its shaders compute it in float32, not in float64");
-  if (strcmp(name, "Pow") == 0 && (kind == VLK_SCALAR_INT || type != vlk_type_of(step, "T1")))
+  if (strcmp(name, "Pow") == 0 && (kind == VLK_SCALAR_INT || type != vlk_type_of(step, 1)))
     return make_pow(info, step, out, err);
   if ((kind & ANY_TEST) != 0) s = vlk_want_words(info, 1, err);
-  if (s == HEDDLE_OK) s = vlk_pick_code(out, err, "%s_%u_%u_%s", kind_word, n, part, type->name);
-  if (s == HEDDLE_OK) s = read_place(step, n, &at, err);
+  if (s == HEDDLE_OK) s = vlk_pick_code(out, err, "%s_%u_%u_%s", word, n, part, type->name);
   if (s != HEDDLE_OK) return s;
+  read_place(step, n, &at);
   const bool can = kind == VLK_SCALAR_REAL && type->kind == VLK_REAL && type->bytes == 4;
   const bool four = can && make_fours(&at, n, &wide);
   put_place(&at, n, out);

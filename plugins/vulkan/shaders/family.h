@@ -1,4 +1,4 @@
-/* What families of shaders share about types: the words of plans' options, and whether a device has them. */
+/* What families of shaders share about types: those of plans, and whether a device has them. */
 #ifndef HEDDLE_PLUGINS_VULKAN_SHADERS_FAMILY_H
 #define HEDDLE_PLUGINS_VULKAN_SHADERS_FAMILY_H
 
@@ -7,24 +7,22 @@
 /* As convert.glsl has them. */
 enum { VLK_SIGNED = 0, VLK_UNSIGNED = 1, VLK_REAL = 2, VLK_HALF = 3, VLK_BFLOAT = 4 };
 
-/* word: of the plan; name: of the variants that compute in it, NULL where none does. */
+/* name: of the variants that compute in it. */
 typedef struct vlk_type {
-  const char *word, *name;
+  const char *name;
   uint32_t bytes, kind;
 } vlk_type;
 
-/* The type that an option of a step names; NULL where there is none. */
-const vlk_type *vlk_type_of(const k_step *step, const char *key);
+/* Type t of a step's code. */
+const vlk_type *vlk_type_of(const k_step *step, uint32_t t);
 
 /* HEDDLE_EUNSUPPORTED with a message where the device does not store words of so many bytes, or does not compute in the
- * type. A type of NULL is HEDDLE_EINTERNAL. */
+ * type. */
 heddle_status vlk_want_words(const struct vlk_info *info, uint32_t bytes, heddle_error *err);
 heddle_status vlk_want_type(const struct vlk_info *info, const vlk_type *type, heddle_error *err);
 
-/* Has the step the option? */
-static inline bool vlk_has(const k_step *step, const char *key) {
-  char word[VLK_OPTION_BYTES];
-  return vlk_option(step, key, word);
+static inline bool vlk_has(const k_step *step, uint32_t flag) {
+  return (step->code.flags & flag) != 0;
 }
 
 /* Do subgroups of the device's compute shaders add up by themselves? */

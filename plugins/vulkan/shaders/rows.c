@@ -12,8 +12,8 @@ bool vlk_adds_subgroups(const vlk_info *info) {
 }
 
 static bool by_group(const k_step *step) {
-  const size_t length = strlen(step->name), tail = strlen("_group");
-  return length > tail && strcmp(step->name + length - tail, "_group") == 0;
+  const uint32_t kernel = step->code.kernel;
+  return kernel == KERNEL_softmax_group || kernel == KERNEL_reduce_group || kernel == KERNEL_norm_group;
 }
 
 heddle_status vlk_want_turns(const vlk_info *info, double turns, heddle_error *err) {
@@ -39,7 +39,7 @@ heddle_status vlk_rows(const heddle_host *host, const vlk_info *info, const k_st
   (void)host;
   heddle_status s = vlk_want_turns(info, row_turns(step, p->n), err);
   if (s != HEDDLE_OK) return s;
-  vlk_spec(out, vlk_has(step, "LOG"));
+  vlk_spec(out, vlk_has(step, K_LOG));
   vlk_param(out, p->rows);
   vlk_param(out, p->n);
   vlk_param(out, p->inner);
@@ -48,9 +48,9 @@ heddle_status vlk_rows(const heddle_host *host, const vlk_info *info, const k_st
 
 heddle_status vlk_reduce(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                          heddle_error *err) {
-  static const char *const words[] = {"R_SUM", "R_MEAN", "R_MAX", "R_MIN", "R_PROD"}; /* as reduce.comp counts them */
+  static const uint32_t flags[] = {K_R_SUM, K_R_MEAN, K_R_MAX, K_R_MIN, K_R_PROD}; /* as reduce.comp counts them */
   const k_reduce *p = &step->params.reduce;
-  const vlk_type *type = vlk_type_of(step, "TYPE");
+  const vlk_type *type = vlk_type_of(step, 0);
   uint32_t what = 0;
   (void)host;
   heddle_status s = vlk_want_type(info, type, err);
@@ -61,7 +61,7 @@ heddle_status vlk_reduce(const heddle_host *host, const vlk_info *info, const k_
   const double shares = by_group(step) ? K_GROUP : 1, rows = (double)p->outer / (p->by_row ? 1 : shares) + 1;
   s = vlk_want_turns(info, rows * ((double)p->row / (TURN * (p->by_row ? shares : 1)) + (double)p->dims + 2), err);
   if (s != HEDDLE_OK) return s;
-  while (what < 4 && !vlk_has(step, words[what])) what++;
+  while (what < 4 && !vlk_has(step, flags[what])) what++;
   vlk_spec(out, what);
   vlk_param(out, p->results);
   vlk_param(out, p->count);
@@ -83,12 +83,13 @@ heddle_status vlk_reduce(const heddle_host *host, const vlk_info *info, const k_
 heddle_status vlk_norm(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                        heddle_error *err) {
   const k_norm *p = &step->params.norm;
-  const bool rows = strncmp(step->name, "norm_", strlen("norm_")) == 0;
+  const uint32_t kernel = step->code.kernel;
+  const bool rows = kernel == KERNEL_norm_group || kernel == KERNEL_norm_item;
   (void)host;
   heddle_status s = vlk_want_turns(info,
-                                   rows                             ? row_turns(step, p->n)
-                                   : strcmp(step->name, "lrn") == 0 ? (double)p->size
-                                                                    : 0,
+                                   rows                   ? row_turns(step, p->n)
+                                   : kernel == KERNEL_lrn ? (double)p->size
+                                                          : 0,
                                    err);
   if (s != HEDDLE_OK) return s;
   vlk_param(out, p->rows);
@@ -99,10 +100,10 @@ heddle_status vlk_norm(const heddle_host *host, const vlk_info *info, const k_st
   vlk_param_float(out, p->alpha);
   vlk_param_float(out, p->beta);
   vlk_param_float(out, p->bias);
-  if (!rows) return vlk_pick_code(out, err, "%s", step->name);
-  if (!vlk_has(step, "LAYER")) return vlk_pick_code(out, err, "instance%s", who(info, step));
-  return vlk_pick_code(out, err, "layer%s%s%s%s", who(info, step), vlk_has(step, "HAS_BIAS") ? "_bias" : "",
-                       vlk_has(step, "HAS_MEAN") ? "_mean" : "", vlk_has(step, "HAS_LESS") ? "_less" : "");
+  if (!rows) return vlk_pick_code(out, err, "%s", k_kernels[kernel].name);
+  if (!vlk_has(step, K_LAYER)) return vlk_pick_code(out, err, "instance%s", who(info, step));
+  return vlk_pick_code(out, err, "layer%s%s%s%s", who(info, step), vlk_has(step, K_HAS_BIAS) ? "_bias" : "",
+                       vlk_has(step, K_HAS_MEAN) ? "_mean" : "", vlk_has(step, K_HAS_LESS) ? "_less" : "");
 }
 
 /* Turns of the loops of an item that keeps a heap, at worst; and of a group's where it picks. */
@@ -119,14 +120,15 @@ static double pick_turns(const k_along *p) {
 heddle_status vlk_along(const heddle_host *host, const vlk_info *info, const k_step *step, vlk_shader *out,
                         heddle_error *err) {
   const k_along *p = &step->params.along;
-  const vlk_type *type = vlk_type_of(step, "T");
+  const vlk_type *type = vlk_type_of(step, 0);
   (void)host;
   heddle_status s = vlk_want_type(info, type, err);
   if (s != HEDDLE_OK) return s;
-  const char *name = step->name;
+  const uint32_t kernel = step->code.kernel;
+  const char *name = k_kernels[kernel].name;
   double turns = (double)p->n; /* top_rank and arg_item */
-  if (strcmp(name, "arg_group") == 0) turns /= 4 * K_GROUP;
-  if (strcmp(name, "top_heap") == 0) {
+  if (kernel == KERNEL_arg_group) turns /= 4 * K_GROUP;
+  if (kernel == KERNEL_top_heap) {
     const bool pick = info->is_cpu && vlk_want_turns(info, heap_turns(p), NULL) != HEDDLE_OK;
     turns = pick ? pick_turns(p) : heap_turns(p);
     if (pick) out->groups = (uint64_t)p->columns;

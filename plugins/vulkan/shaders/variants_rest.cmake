@@ -1,4 +1,4 @@
-# Products, convolutions, pools, softmax, reductions, normalisations, ArgMax, TopK and Resize. Those with totals in unrolled
+# Products, convolutions, softmax, reductions, normalisations, ArgMax and TopK. Those with totals in unrolled
 # loops are not optimised here, but by the drivers: the optimiser forgets in copies of a loop what must stay exact. Blocks
 # are not either: lavapipe makes faster code of what stands in the source.
 set(options_ "")
@@ -42,10 +42,6 @@ foreach(c "" _c)
   vlk_shader(direct_transposed${c} direct.comp -DCONV -DTRANSPOSED ${options_${c}})
 endforeach()
 
-vlk_shader(max_pool pool.comp)
-vlk_shader(average_pool pool.comp -DAVERAGE)
-vlk_shader(max_pool_where pool.comp -DWHERE)
-vlk_shader(resize resize.comp)
 vlk_shader(batch_plane norm.comp -DBATCH_PLANE)
 vlk_shader(batch_item norm.comp -DBATCH_ITEM)
 vlk_shader(lrn norm.comp -DLRN)
