@@ -8,8 +8,6 @@
 #include "core/tensor.h"
 #include "modules/tvm/library.h"
 #include "modules/tvm/loaders.h"
-#include "modules/tvm/object.h"
-#include "modules/tvm_cxx/entry.h"
 
 enum { LONGEST = 512 };
 
@@ -73,74 +71,34 @@ static uint64_t place_of(const heddle__submodule *m, heddle__span name) {
   return m->n_arrays;
 }
 
-static heddle_status find(const heddle__submodule *m, heddle__span name, const char *init, uint64_t *k,
-                          heddle_error *err) {
-  *k = place_of(m, name);
-  if (*k < m->n_arrays) return HEDDLE_OK;
-  return heddle__fail(err, HEDDLE_EFORMAT, "it has no constant '%.*s', which %.200s takes",
-                      (int)(name.bytes < 200 ? name.bytes : 200), name.data, init);
-}
+/* A function that takes constants: the library's own code, or a function of a module that the application's loader made. */
+typedef struct taker {
+  const char *name;
+  void *code; /* NULL: it is in a module */
+  heddle_function *loaded;
+} taker;
 
 /* takes: at the list of the constants' names. */
-static heddle_status give(const heddle__submodule *m, heddle_function *init, const unsigned char *takes,
-                          heddle_tensor *const *arrays, heddle_error *err) {
+static heddle_status give(const heddle__tvm_library *l, const heddle__submodule *m, const taker *to,
+                          const unsigned char *takes, heddle_tensor *const *arrays, heddle_error *err) {
   uint64_t n = number(&takes, 8);
   heddle_value result, *args = heddle__alloc((size_t)n, sizeof *args);
   heddle_status s = args != NULL ? HEDDLE_OK : heddle__no_memory(err, "constants");
   for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++) {
-    uint64_t k;
-    s = find(m, string(&takes), init->name, &k, err);
-    if (s == HEDDLE_OK) args[i] = (heddle_value){.kind = HEDDLE_VALUE_TENSOR, .of.t = arrays[k]};
+    heddle__span name = string(&takes);
+    uint64_t k = place_of(m, name);
+    if (k == m->n_arrays)
+      s = heddle__fail(err, HEDDLE_EFORMAT, "it has no constant '%.*s', which %.200s takes",
+                       (int)(name.bytes < 200 ? name.bytes : 200), name.data, to->name);
+    else args[i] = (heddle_value){.kind = HEDDLE_VALUE_TENSOR, .of.t = arrays[k]};
   }
-  if (s == HEDDLE_OK) {
-    s = heddle__loaded_call(init, args, (uint32_t)n, &result, err);
-    if (s != HEDDLE_OK) heddle__prefix(err, s, "function '%.200s': ", init->name);
+  if (s == HEDDLE_OK && to->code != NULL) {
+    s = heddle__library_give_objects(l, to->name, to->code, args, n, err);
+  } else if (s == HEDDLE_OK) {
+    s = heddle__loaded_call(to->loaded, args, (uint32_t)n, &result, err);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "function '%.200s': ", to->name);
   }
   heddle__free(args);
-  return s;
-}
-
-/* The same for code of the library's own, which takes one Array of NDArrays of TVM's C++ runtime and returns 0. Each
- * NDArray has a reference on the tensor, for as long as that code keeps it. */
-static heddle_status give_objects(const heddle__tvm_library *l, const heddle__submodule *m, const char *init,
-                                  void *code, const unsigned char *takes, heddle_tensor *const *arrays,
-                                  heddle_error *err) {
-  const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(err);
-  if (cxx == NULL)
-    return heddle__prefix(err, HEDDLE_EUNSUPPORTED, "its function %s takes objects of TVM's C++ runtime: ", init);
-  uint64_t n = number(&takes, 8), made = 0;
-  void **handles = heddle__alloc((size_t)n, sizeof *handles);
-  heddle_status s = handles != NULL ? HEDDLE_OK : heddle__no_memory(err, "constants");
-  while (made < n && s == HEDDLE_OK) {
-    uint64_t k;
-    s = find(m, string(&takes), init, &k, err);
-    if (s != HEDDLE_OK) break;
-    heddle__array *a = heddle__array_new(heddle_tensor_retain(arrays[k]));
-    if (a != NULL) handles[made++] = a;
-    else {
-      heddle_tensor_release(arrays[k]);
-      s = heddle__no_memory(err, "constants");
-    }
-  }
-  heddle__word object = {.p = NULL}, ret = {0};
-  if (s == HEDDLE_OK) {
-    object.p = cxx->arrays(handles, n);
-    made = 0;
-    if (object.p == NULL) s = heddle__no_memory(err, "constants");
-  }
-  while (made > 0) heddle__array_release(handles[--made]);
-  heddle__free(handles);
-  if (s != HEDDLE_OK) return s;
-  heddle__packed_fn f;
-  int32_t given = PACKED_OBJECT, returned = PACKED_NULL;
-  memcpy(&f, &code, sizeof f);
-  heddle__tvm_forget(heddle__tvm_self());
-  int rc = f(&object, &given, 1, &ret, &returned, NULL);
-  if (rc != 0) s = heddle__tvm_failed(init, l->path, err);
-  else if (returned == PACKED_INT && ret.i != 0)
-    s = heddle__fail(err, HEDDLE_EFAILED, "its function %s returned %lld for its constants, and not 0", init,
-                     (long long)ret.i);
-  cxx->release(object.p);
   return s;
 }
 
@@ -157,14 +115,13 @@ static heddle_status initialise(const heddle__tvm_library *l, const heddle__subm
     for (uint64_t n = number(&takes, 8); n > 0; n--) (void)string(&takes);
     if (symbol.bytes > sizeof name - 10) continue; /* longer than any name */
     snprintf(name, sizeof name, "__init_%.*s", (int)symbol.bytes, symbol.data);
-    bool is_own = heddle__symbol_find(&l->symbols, "", name, HEDDLE__SYMBOL_FUNCTION, &own);
-    heddle_function *init = NULL;
-    if (!is_own) s = heddle__library_loaded(l, name, &init, err);
-    if (!is_own && init == NULL) continue;
+    taker to = {.name = name};
+    if (heddle__symbol_find(&l->symbols, "", name, HEDDLE__SYMBOL_FUNCTION, &own)) to.code = own.address;
+    else s = heddle__library_loaded(l, name, &to.loaded, err);
+    if (to.code == NULL && to.loaded == NULL) continue;
     if (!have_arrays) s = take_arrays(m, arrays, err);
     have_arrays = true;
-    if (s == HEDDLE_OK)
-      s = is_own ? give_objects(l, m, name, own.address, mine, arrays, err) : give(m, init, mine, arrays, err);
+    if (s == HEDDLE_OK) s = give(l, m, &to, mine, arrays, err);
   }
   for (uint64_t i = 0; i < m->n_arrays && arrays != NULL; i++) heddle_tensor_release(arrays[i]);
   heddle__free(arrays);

@@ -54,6 +54,11 @@ heddle_status heddle__library_loaded(const heddle__tvm_library *library, const c
  * may call functions: the library is set up, but for this. */
 heddle_status heddle__library_constants(heddle__tvm_library *library, heddle_error *err);
 
+/* cxx.c: calls code of the library's own with one Array of NDArrays of TVM's C++ runtime, of tensors; it returns 0. Each
+ * NDArray has a reference on its tensor, for as long as that code keeps it. */
+heddle_status heddle__library_give_objects(const heddle__tvm_library *library, const char *name, void *code,
+                                           const heddle_value *tensors, uint64_t n, heddle_error *err);
+
 /* HEDDLE_ENOTFOUND with the nearest of what there is. */
 heddle_status heddle__library_lacks(const heddle__tvm_library *library, const char *name, heddle_error *err);
 

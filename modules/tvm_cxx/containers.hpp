@@ -17,6 +17,11 @@ struct Container : Object {
 };
 static_assert(sizeof(Object) == 16 && sizeof(DLTensor) == 48 && sizeof(Container) == 80, "as TVM has them");
 
+// The object whose handle this is.
+inline Container *container_of(DLTensor *handle) {
+  return reinterpret_cast<Container *>(reinterpret_cast<char *>(handle) - sizeof(Object));
+}
+
 // A pointer with the first reference.
 template <typename T> ObjectPtr<Object> first(T *made, uint32_t type) {
   made->type_index_ = type;

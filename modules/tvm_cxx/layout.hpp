@@ -35,6 +35,20 @@ public:
 // Static numbers of types, the same in all eras; a type that is in no other era's list gets its number when it is asked for.
 enum TypeIndex : uint32_t { ROOT, MODULE, NDARRAY, STRING, ARRAY, MAP, SHAPE_TUPLE, PACKED_FUNC, FIRST_DYNAMIC = 64 };
 
+// Codes of values; CODE_OBJECT_REF is that of a pointer to an ObjectRef that may be moved from.
+enum TypeCode : int {
+  CODE_INT = 0,
+  CODE_NULL = 4,
+  CODE_TENSOR = 7,
+  CODE_OBJECT = 8,
+  CODE_MODULE = 9,
+  CODE_FUNCTION = 10,
+  CODE_STRING = 11,
+  CODE_BYTES = 12,
+  CODE_NDARRAY = 13,
+  CODE_OBJECT_REF = 14
+};
+
 // The head of every object, 16 bytes.
 class Object {
 public:
@@ -114,6 +128,36 @@ public:
 };
 
 class ShapeTuple : public ObjectRef {
+public:
+  using ObjectRef::ObjectRef;
+};
+
+template <typename T> class Optional : public ObjectRef {};
+
+// ---- functions
+
+class TVMArgs {
+public:
+  const TVMValue *values;
+  const int *type_codes;
+  int num_args;
+};
+
+// Owns what it holds: an object's reference, and of a string a std::string.
+class TVMRetValue {
+public:
+  TVMValue value_{};
+  int type_code_ = CODE_NULL;
+  ~TVMRetValue();
+};
+
+class PackedFuncObj : public Object {
+public:
+  typedef void (*FCallPacked)(const PackedFuncObj *self, TVMArgs args, TVMRetValue *rv); // throws
+  FCallPacked f_call_packed_ = nullptr;
+};
+
+class PackedFunc : public ObjectRef {
 public:
   using ObjectRef::ObjectRef;
 };
