@@ -69,6 +69,18 @@ static void copy_reason(char *out, size_t size) {
   snprintf(out, size, "%s", words != NULL ? words : "no reason given");
 }
 
+/* Whether the file was compiled against TVM's headers of v0.8 or older and passes functions of C++ on: there they are
+ * std::function, and the names of what takes them are those of v0.9 to v0.12. */
+static bool is_too_old(const char *path) {
+  static const char function[] = "_Function_handlerIFvN3tvm7runtime7TVMArgsE", object[] = "PackedFuncObj";
+  static const char *const takers[] = {"_ZN3tvm7runtime8Registry8set_body", "_ZN3tvm7runtime8Registry3Get",
+                                       "_ZN3tvm7runtime10ModuleNode11GetFunction"};
+  if (!file_has(path, function, sizeof function - 1) || file_has(path, object, sizeof object - 1)) return false;
+  for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++)
+    if (file_has(path, takers[i], strlen(takers[i]))) return true;
+  return false;
+}
+
 /* Whether the names that the file imports lie beside this library, which is opened then. */
 static bool open_names(const char *path, const char **eras) {
   static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime";
@@ -88,11 +100,19 @@ heddle_status heddle__library_map(const char *path, void **out, heddle_error *er
   char words[600], advice[300] = "";
   const char *eras =
       NULL; /* of TVM's C++ runtime, where the file was made for it; "": libheddle_tvm_cxx is not there */
-  *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  /* What it registers by name is called later, and would be registered twice if it were opened again. */
+  static const char registers[] = "_ZN3tvm7runtime8Registry8Register";
+  int mode = RTLD_NOW | RTLD_LOCAL | (file_has(path, registers, sizeof registers - 1) ? RTLD_NODELETE : 0);
+  if (is_too_old(path))
+    return heddle__fail(
+        err, HEDDLE_EABI,
+        "it could not be loaded: it passes functions as TVM's C++ headers of v0.8 and older have them "
+        "(std::function<void(TVMArgs, TVMRetValue*)>); libheddle_tvm_cxx has the names of v0.9 to v0.18");
+  *out = dlopen(path, mode);
   if (*out != NULL) return HEDDLE_OK;
   copy_reason(words, sizeof words);
   if (open_names(path, &eras)) {
-    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *out = dlopen(path, mode);
     if (*out != NULL) return HEDDLE_OK;
     copy_reason(words, sizeof words);
   }

@@ -47,7 +47,7 @@ def ctx():
     context.close()
 
 
-def library(path, source, *, data=None, options=("-O2",)):
+def library(path, source, *, data=None, options=("-O0",)):
     path.with_suffix(".cpp").write_text(source)
     words = [CXX, "-std=c++17", "-shared", "-fPIC", *options, "-I", str(HERE), "-o", str(path), str(path.with_suffix(".cpp"))]
     if data is not None:
@@ -57,7 +57,7 @@ def library(path, source, *, data=None, options=("-O2",)):
     return path
 
 
-def byoc(path, *, returns=0, order=("a", "b"), options=("-O2",), more=""):
+def byoc(path, *, returns=0, order=("a", "b"), options=("-O0",), more=""):
     constants = {"b": np.array([10, 20, 30, 40], np.float32), "a": np.array([1, 2, 3, 4], np.float32)}
     records = [legacy.const_loader(constants, {"other": ["b"], "ext_0": list(order)}), legacy.LIB]
     return library(path, f"#define RETURNS {returns}\n" + BYOC + more, data=legacy.blob(records, [[1], []]), options=options)
@@ -91,3 +91,57 @@ def test_names_of_no_era(ctx, tmp_path):
     with pytest.raises(capi.HeddleError, match=r"lib.so: .*_ZN3tvm7runtime6NoSuchEi.*libheddle_tvm_cxx has names of v0.9 to "
                                                r"v0.18, and not this one"):
         capi.Library(ctx, library(tmp_path / "lib.so", "#define RETURNS 0\n" + source))
+
+
+def test_names_of_an_era_without_an_adapter(ctx, tmp_path):
+    """Up to v0.8 functions are std::function: the names are those of v0.9, and the layout is another."""
+    source = """
+#include "era.hpp"
+#include <functional>
+namespace tvm { namespace runtime {
+struct TVMArgs { const TVMValue *v; const int *c; int n; };
+struct TVMRetValue;
+class PackedFunc { public: std::function<void(TVMArgs, TVMRetValue *)> body_; };
+class Registry { public: Registry &set_body(PackedFunc f); static Registry &Register(const std::string &, bool); };
+} }
+using namespace tvm::runtime;
+static Registry &entry = Registry::Register("test.old", false).set_body(PackedFunc{[](TVMArgs, TVMRetValue *) {}});
+"""
+    with pytest.raises(capi.HeddleError, match="of v0.8 and older.*libheddle_tvm_cxx has the names of v0.9 to v0.18"):
+        capi.Library(ctx, library(tmp_path / "old.so", source, options=["-O0"]))
+
+
+@pytest.mark.parametrize("era", [9, 13, 17])
+def test_programs(tmp_path, era):
+    """A program that is linked with libheddle_tvm_cxx in place of libtvm_runtime: modules and classes derived from them,
+    functions by name, arrays, errors."""
+    add = legacy.kernel("add", [("x", "float32", (4,)), ("y", "float32", (4,))],
+                        "for (int i = 0; i < 4; i++) y[i] = x[i] + 1;")
+    compiled = legacy.library(tmp_path / "add.so", "v0.14", [add])
+    folder = BUILD / "lib"
+    subprocess.run([CXX, "-std=c++17", "-w", f"-DERA={era}", "-I", str(HERE), "-o",
+                    str(tmp_path / "program"), str(HERE / "deploy.cpp"), f"-L{folder}", f"-Wl,-rpath,{folder}",
+                    "-lheddle_tvm_cxx", "-lheddle_tvm"], check=True, timeout=120)
+    done = subprocess.run([tmp_path / "program", compiled], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == "ok\n", done.stderr
+
+
+def test_a_library_that_registers_functions(ctx, tmp_path):
+    """Its constructors register functions of C++, which are then called by name as any other."""
+    source = """
+#define ERA 13
+#include "program.hpp"
+using namespace tvm::runtime;
+static Registry &entry = Registry::Register("test.of_library", true).set_body(
+    PackedFunc::of([](TVMArgs args, TVMRetValue *rv) { rv->set(args.values[0].v_int64 + 1); }));
+EXPORTED(asks) {
+  TVMRetValue rv;
+  Registry::Get("test.of_library")->call({args[0]}, {codes[0]}, &rv);
+  return rv.integer();
+}
+"""
+    path = library(tmp_path / "lib.so", source)
+    for _ in range(2):  # its function stays, and is not registered again
+        opened = capi.Library(ctx, path)
+        assert opened.call("asks", 41) == 42
+        opened.close()
