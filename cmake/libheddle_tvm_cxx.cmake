@@ -30,3 +30,13 @@ set_target_properties(heddle_tvm_cxx PROPERTIES LINKER_LANGUAGE CXX CXX_STANDARD
   LINK_DEPENDS "${PROJECT_SOURCE_DIR}/modules/libheddle_tvm_cxx.map")
 target_compile_definitions(heddle_tvm PRIVATE HEDDLE_HAS_TVM_CXX=1)
 set(HEDDLE_TVM_CXX_BUILT ON)
+
+# lib/heddle/tvm/libtvm_runtime.so: for files that name TVM's runtime as a library that they need. It is empty and needs the
+# libraries above; libheddle_tvm opens it for such a library, and a program finds it by LD_LIBRARY_PATH.
+add_library(heddle_tvm_runtime SHARED modules/tvm_cxx/runtime.c)
+target_compile_definitions(heddle_tvm_runtime PRIVATE HEDDLE_VERSION="${PROJECT_VERSION}")
+target_link_libraries(heddle_tvm_runtime PRIVATE "-Wl,--push-state,--no-as-needed" heddle_tvm_cxx heddle_tvm "-Wl,--pop-state")
+file(RELATIVE_PATH tvm_runtime_to_lib "/lib/heddle/tvm" "/lib")
+set_target_properties(heddle_tvm_runtime PROPERTIES LINKER_LANGUAGE C OUTPUT_NAME tvm_runtime
+  LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/heddle/tvm" BUILD_WITH_INSTALL_RPATH ON
+  INSTALL_RPATH "$ORIGIN/${tvm_runtime_to_lib}")

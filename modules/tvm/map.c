@@ -83,8 +83,9 @@ static bool is_too_old(const char *path) {
 
 /* Whether the names that the file imports lie beside this library, which is opened then. */
 static bool open_names(const char *path, const char **eras) {
-  static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime";
+  static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime", runtime[] = "\0libtvm_runtime.so";
   bool found = file_has(path, ffi, sizeof ffi - 1) && open_beside("libheddle_tvm_ffi.so.0") != NULL;
+  if (file_has(path, runtime, sizeof runtime)) found = open_beside("heddle/tvm/libtvm_runtime.so") != NULL || found;
   if (file_has(path, objects, sizeof objects - 1)) {
     const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(NULL);
     *eras = cxx != NULL ? cxx->eras : "";

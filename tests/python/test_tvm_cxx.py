@@ -145,3 +145,21 @@ EXPORTED(asks) {
         opened = capi.Library(ctx, path)
         assert opened.call("asks", 41) == 42
         opened.close()
+
+
+def test_files_that_need_libtvm_runtime(ctx, tmp_path):
+    """A library and a program that were linked with TVM's own runtime."""
+    library(tmp_path / "libtvm_runtime.so", '#include "era.hpp"\nstd::string tvm::runtime::Object::TypeIndex2Key(uint32_t) '
+            '{ return "another"; }', options=["-Wl,-soname,libtvm_runtime.so"])
+    linked = ["-Wl,--no-as-needed", f"-L{tmp_path}", "-ltvm_runtime"]
+    opened = capi.Library(ctx, byoc(tmp_path / "needs.so", options=["-O0", *linked]))
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    opened.call("ext_0", x, y)
+    np.testing.assert_array_equal(y, [11, 22, 33, 44])
+    opened.close()
+    source = tmp_path / "main.cpp"
+    source.write_text('#include "era.hpp"\nint main() { return tvm::runtime::Object::TypeIndex2Key(3) != "runtime.String"; }')
+    subprocess.run([CXX, "-std=c++17", "-I", str(HERE), "-o", str(tmp_path / "main"), str(source),
+                    *linked], check=True, timeout=120)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib" / "heddle" / "tvm")}
+    assert subprocess.run([tmp_path / "main"], env=environment, timeout=60).returncode == 0
