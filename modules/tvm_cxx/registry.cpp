@@ -11,14 +11,13 @@ using heddle_tvm_cxx::Era;
 namespace {
 
 // An entry as code of an era sees it: its name, and behind it the function.
-struct NewEntry {
-  rt::String name;
+template <typename Name> struct Entry {
+  Name name;
   rt::PackedFunc function;
+  TVMFunctionHandle handle = nullptr; // what libheddle_tvm has for it, with a reference that stays
 };
-struct OldEntry {
-  std::string name;
-  rt::PackedFunc function;
-};
+using NewEntry = Entry<rt::String>;
+using OldEntry = Entry<std::string>;
 
 // What Get gave, for as long as the process lives; of one name there are several where it was registered anew.
 struct Found {
@@ -49,6 +48,14 @@ void refuse_taken(const std::string &name, bool can_override) {
   throw rt::Error("function '" + name + "' is registered already");
 }
 
+// What code of the same era registered, as long as nothing else has its name: every object can be passed to it. Locked.
+template <typename Name>
+const rt::PackedFunc *own(std::map<std::string, Entry<Name>> &entries, const std::string &name,
+                          TVMFunctionHandle handle) {
+  auto at = entries.find(name);
+  return at != entries.end() && at->second.handle == handle ? &at->second.function : nullptr;
+}
+
 const rt::PackedFunc *get(const std::string &name, Era era) {
   TVMFunctionHandle handle = nullptr;
   check(TVMFuncGetGlobal(name.c_str(), &handle));
@@ -56,6 +63,11 @@ const rt::PackedFunc *get(const std::string &name, Era era) {
   rt::PackedFunc function;
   Tables &t = tables();
   std::lock_guard<std::mutex> guard(t.lock);
+  const rt::PackedFunc *mine = era == Era::STRING ? own(t.entries, name, handle) : own(t.old_entries, name, handle);
+  if (mine != nullptr) {
+    (void)TVMFuncFree(handle);
+    return mine;
+  }
   auto range = t.found.equal_range(name);
   for (auto at = range.first; at != range.second; ++at)
     if (at->second.handle == handle && at->second.era == era) {
@@ -73,13 +85,16 @@ std::vector<std::string> names() {
   return std::vector<std::string>(all, all + n);
 }
 
-void set(const std::string &name, rt::PackedFunc &place, const rt::PackedFunc &f, Era era) {
+template <typename Name> void set(Entry<Name> &entry, const std::string &name, const rt::PackedFunc &f, Era era) {
   if (f.data_.data_ == nullptr) throw rt::Error("function '" + name + "': the function is null");
   TVMFunctionHandle handle = heddle_tvm_cxx::handle_of_function(f.data_.data_, era);
-  int rc = TVMFuncRegisterGlobal(name.c_str(), handle, 1);
-  (void)TVMFuncFree(handle);
-  check(rc);
-  place = f;
+  if (TVMFuncRegisterGlobal(name.c_str(), handle, 1) != 0) {
+    (void)TVMFuncFree(handle);
+    throw rt::Error(TVMGetLastError());
+  }
+  std::lock_guard<std::mutex> guard(tables().lock);
+  entry.function = f;
+  entry.handle = handle;
 }
 
 // Devices as programs ask for them; whether there is one of the kind.
@@ -133,8 +148,8 @@ rt::Registry &rt::Registry::set_body(PackedFunc f) {
     for (auto &at : t.old_entries)
       if (static_cast<void *>(&at.second) == this) old = &at.second;
   }
-  if (entry != nullptr) set(entry->name.text(), entry->function, f, Era::STRING);
-  else if (old != nullptr) set(old->name, old->function, f, Era::STD_STRING);
+  if (entry != nullptr) set(*entry, entry->name.text(), f, Era::STRING);
+  else if (old != nullptr) set(*old, old->name, f, Era::STD_STRING);
   else throw Error("Registry::set_body: Registry::Register did not give this entry");
   return *this;
 }
