@@ -52,7 +52,9 @@ public:
   std::unordered_map<std::string, std::shared_ptr<PackedFunc>> import_cache_;
   std::mutex mutex_;
 };
+#if defined(__x86_64__) && defined(__GLIBCXX__)
 static_assert(sizeof(ModuleNode) == 144, "classes of programs put their members behind it");
+#endif
 
 } // namespace runtime
 } // namespace tvm

@@ -21,10 +21,9 @@ class NDArray : public ObjectRef {
 public:
   EXPORT void CopyFromBytes(const void *data, size_t bytes);
   EXPORT void CopyToBytes(void *data, size_t bytes) const;
-  EXPORT NDArray CreateView(ShapeTuple shape, DLDataType dtype); // up to v0.16
-  EXPORT NDArray CreateView(ShapeTuple shape, DLDataType dtype, uint64_t offset);
-  EXPORT NDArray CreateView(ShapeTuple shape, DLDataType dtype, uint64_t offset) const;
-  EXPORT NDArray CopyTo(const DLDevice &device, Optional<String> scope) const; // of v0.17 and later
+  EXPORT NDArray CreateView(ShapeTuple shape, DLDataType dtype);                  // up to v0.16
+  EXPORT NDArray CreateView(ShapeTuple shape, DLDataType dtype, uint64_t offset); // v0.17 and later
+  EXPORT NDArray CopyTo(const DLDevice &device, Optional<String> scope) const;    // of v0.17 and later
   EXPORT DLManagedTensor *ToDLPack() const;
   EXPORT static NDArray Empty(ShapeTuple shape, DLDataType dtype, DLDevice device, Optional<String> scope);
   EXPORT static NDArray FromExternalDLTensor(const DLTensor &tensor);
@@ -120,7 +119,7 @@ void rt::NDArray::CopyToBytes(void *data, size_t bytes) const {
   check(TVMArrayCopyToBytes(handle(), data, bytes));
 }
 
-rt::NDArray rt::NDArray::CreateView(ShapeTuple shape, DLDataType dtype, uint64_t offset) const {
+rt::NDArray rt::NDArray::CreateView(ShapeTuple shape, DLDataType dtype, uint64_t offset) {
   const auto *dims = static_cast<ShapeTupleObj *>(shape.data_.data_);
   DLTensor t = node()->dl_tensor;
   uint64_t there = bytes_of(t);
@@ -134,12 +133,8 @@ rt::NDArray rt::NDArray::CreateView(ShapeTuple shape, DLDataType dtype, uint64_t
   return make_view(t, *this);
 }
 
-rt::NDArray rt::NDArray::CreateView(ShapeTuple shape, DLDataType dtype, uint64_t offset) {
-  return const_cast<const NDArray *>(this)->CreateView(shape, dtype, offset);
-}
-
 rt::NDArray rt::NDArray::CreateView(ShapeTuple shape, DLDataType dtype) {
-  return const_cast<const NDArray *>(this)->CreateView(shape, dtype, 0);
+  return CreateView(shape, dtype, 0);
 }
 
 rt::NDArray rt::NDArray::CopyTo(const DLDevice &device, Optional<String> scope) const {
