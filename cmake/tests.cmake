@@ -204,6 +204,11 @@ if(HEDDLE_PYTHON3 AND CMAKE_NM)
   add_test(NAME abi/tvm-symbols COMMAND ${check} tvm $<TARGET_FILE:heddle_tvm>
     "${PROJECT_SOURCE_DIR}/tests/abi/tvm-symbols.txt")
   set(registered abi/public-symbols abi/tvm-symbols)
+  if(TARGET heddle_tvm_cxx)
+    add_test(NAME abi/tvm-cxx-symbols COMMAND ${check} tvm_cxx $<TARGET_FILE:heddle_tvm_cxx>
+      "${PROJECT_SOURCE_DIR}/tests/abi/tvm-cxx-symbols.txt")
+    list(APPEND registered abi/tvm-cxx-symbols)
+  endif()
   if(TARGET heddle_rpc)
     add_test(NAME abi/rpc-symbols COMMAND ${check} rpc $<TARGET_FILE:heddle_rpc>
       "${PROJECT_SOURCE_DIR}/tests/abi/rpc-symbols.txt")

@@ -36,6 +36,7 @@ enum {
   PACKED_DTYPE = 5,  /* in the word itself */
   PACKED_DEVICE = 6, /* in the word itself: type and number, 32 bits each */
   PACKED_TENSOR = 7,
+  PACKED_OBJECT = 8,
   PACKED_MODULE = 9,
   PACKED_FUNCTION = 10,
   PACKED_STRING = 11,

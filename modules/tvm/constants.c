@@ -71,9 +71,16 @@ static uint64_t place_of(const heddle__submodule *m, heddle__span name) {
   return m->n_arrays;
 }
 
+/* A function that takes constants: the library's own code, or a function of a module that the application's loader made. */
+typedef struct taker {
+  const char *name;
+  void *code; /* NULL: it is in a module */
+  heddle_function *loaded;
+} taker;
+
 /* takes: at the list of the constants' names. */
-static heddle_status give(const heddle__submodule *m, heddle_function *init, const unsigned char *takes,
-                          heddle_tensor *const *arrays, heddle_error *err) {
+static heddle_status give(const heddle__tvm_library *l, const heddle__submodule *m, const taker *to,
+                          const unsigned char *takes, heddle_tensor *const *arrays, heddle_error *err) {
   uint64_t n = number(&takes, 8);
   heddle_value result, *args = heddle__alloc((size_t)n, sizeof *args);
   heddle_status s = args != NULL ? HEDDLE_OK : heddle__no_memory(err, "constants");
@@ -82,12 +89,14 @@ static heddle_status give(const heddle__submodule *m, heddle_function *init, con
     uint64_t k = place_of(m, name);
     if (k == m->n_arrays)
       s = heddle__fail(err, HEDDLE_EFORMAT, "it has no constant '%.*s', which %.200s takes",
-                       (int)(name.bytes < 200 ? name.bytes : 200), name.data, init->name);
+                       (int)(name.bytes < 200 ? name.bytes : 200), name.data, to->name);
     else args[i] = (heddle_value){.kind = HEDDLE_VALUE_TENSOR, .of.t = arrays[k]};
   }
-  if (s == HEDDLE_OK) {
-    s = heddle__loaded_call(init, args, (uint32_t)n, &result, err);
-    if (s != HEDDLE_OK) heddle__prefix(err, s, "function '%.200s': ", init->name);
+  if (s == HEDDLE_OK && to->code != NULL) {
+    s = heddle__library_give_objects(l, to->name, to->code, args, n, err);
+  } else if (s == HEDDLE_OK) {
+    s = heddle__loaded_call(to->loaded, args, (uint32_t)n, &result, err);
+    if (s != HEDDLE_OK) heddle__prefix(err, s, "function '%.200s': ", to->name);
   }
   heddle__free(args);
   return s;
@@ -106,20 +115,13 @@ static heddle_status initialise(const heddle__tvm_library *l, const heddle__subm
     for (uint64_t n = number(&takes, 8); n > 0; n--) (void)string(&takes);
     if (symbol.bytes > sizeof name - 10) continue; /* longer than any name */
     snprintf(name, sizeof name, "__init_%.*s", (int)symbol.bytes, symbol.data);
-    if (heddle__symbol_find(&l->symbols, "", name, HEDDLE__SYMBOL_FUNCTION, &own)) {
-      s = heddle__fail(
-          err, HEDDLE_EUNSUPPORTED,
-          "its function %s takes constants as objects of TVM's own C++ library, which is not here: compile "
-          "the model without the external code generator that made it",
-          name);
-      break;
-    }
-    heddle_function *init = NULL;
-    s = heddle__library_loaded(l, name, &init, err);
-    if (init == NULL) continue;
+    taker to = {.name = name};
+    if (heddle__symbol_find(&l->symbols, "", name, HEDDLE__SYMBOL_FUNCTION, &own)) to.code = own.address;
+    else s = heddle__library_loaded(l, name, &to.loaded, err);
+    if (to.code == NULL && to.loaded == NULL) continue;
     if (!have_arrays) s = take_arrays(m, arrays, err);
     have_arrays = true;
-    if (s == HEDDLE_OK) s = give(m, init, mine, arrays, err);
+    if (s == HEDDLE_OK) s = give(l, m, &to, mine, arrays, err);
   }
   for (uint64_t i = 0; i < m->n_arrays && arrays != NULL; i++) heddle_tensor_release(arrays[i]);
   heddle__free(arrays);

@@ -85,8 +85,7 @@ static heddle_status read_blob(heddle__tvm_library *l, heddle_error *err) {
   for (uint32_t i = 0; i < b->n_modules; i++)
     if (i != b->host) l->imports[l->n_imports++] = i;
   uint32_t n = 0;
-  s = heddle__blob_order(b, l->order, &n, err);
-  return s == HEDDLE_OK ? heddle__library_constants(l, err) : s;
+  return heddle__blob_order(b, l->order, &n, err);
 }
 
 /* ---- all of it */
@@ -108,6 +107,7 @@ heddle_status heddle__library_set_up(heddle__tvm_library *l, heddle_error *err) 
     if (wrong != NULL)
       s = heddle__fail(err, HEDDLE_EFORMAT, "its variable %s is no pointer that can be written", wrong);
   }
+  if (s == HEDDLE_OK) s = heddle__library_constants(l, err);
   l->is_whole = s == HEDDLE_OK;
   return s;
 }

@@ -50,9 +50,14 @@ void *heddle__library_code(const heddle__tvm_library *library, const char *name)
 heddle_status heddle__library_loaded(const heddle__tvm_library *library, const char *name, heddle_function **out,
                                      heddle_error *err);
 
-/* constants.c: hands the constants that the library carries to the modules that want them. HEDDLE_EUNSUPPORTED where its
- * own code wants them. */
+/* constants.c: hands the constants that the library carries to the modules that want them and to its own code, which
+ * may call functions: the library is set up, but for this. */
 heddle_status heddle__library_constants(heddle__tvm_library *library, heddle_error *err);
+
+/* cxx.c: calls code of the library's own with one Array of NDArrays of TVM's C++ runtime, of tensors; it returns 0. Each
+ * NDArray has a reference on its tensor, for as long as that code keeps it. */
+heddle_status heddle__library_give_objects(const heddle__tvm_library *library, const char *name, void *code,
+                                           const heddle_value *tensors, uint64_t n, heddle_error *err);
 
 /* HEDDLE_ENOTFOUND with the nearest of what there is. */
 heddle_status heddle__library_lacks(const heddle__tvm_library *library, const char *name, heddle_error *err);
@@ -73,6 +78,13 @@ heddle_status heddle__library_open(const char *path, const char *name, heddle__t
  * functions that are registered later are found too. It never goes away; open and close count as for others. */
 heddle_status heddle__library_system(const char *prefix, heddle__tvm_library **out, heddle_error *err);
 void heddle__library_close(heddle__tvm_library *library);
+
+/* map.c: what dlopen gives for a path, with the libraries of names beside this one opened where the file needs them. */
+heddle_status heddle__library_map(const char *path, void **out, heddle_error *err);
+
+/* The table of libheddle_tvm_cxx (modules/tvm_cxx/entry.h), which is opened; NULL with an error: it is not there, or of
+ * another build. Any thread. */
+const struct heddle__tvm_cxx_table *heddle__tvm_cxx(heddle_error *err);
 
 /* Whether a pointer is that of an open library; it may be anything. Any thread. */
 bool heddle__library_is_open(const void *pointer);

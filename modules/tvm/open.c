@@ -1,13 +1,8 @@
 /* modules/tvm/open.c: what is open in this process: one library per file and one system library per prefix. A library is
  * set up and ended with no lock held, since loaders of the application are called; threads that want it wait. */
-#define _GNU_SOURCE /* dladdr, memmem */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
@@ -85,62 +80,6 @@ static heddle_status await(const heddle__tvm_library *l, heddle_error *err) {
 
 /* ---- files */
 
-/* libheddle_tvm_ffi.so beside this library, with its names visible to all: it has those of tvm-ffi that code imports. */
-static bool open_names(void) {
-  char path[4096];
-  Dl_info own;
-  if (dladdr((const void *)(uintptr_t)&open_names, &own) == 0 || own.dli_fname == NULL) return false;
-  const char *slash = strrchr(own.dli_fname, '/');
-  int n = snprintf(path, sizeof path, "%.*s/libheddle_tvm_ffi.so.0", slash != NULL ? (int)(slash - own.dli_fname) : 1,
-                   slash != NULL ? own.dli_fname : ".");
-  return n > 0 && (size_t)n < sizeof path && dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) != NULL;
-}
-
-/* Whether a file has these bytes, such as the name of a symbol with the zero before it. */
-static bool file_has(const char *path, const char *mark, size_t n) {
-  struct stat info;
-  bool found = false;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  if (fstat(fd, &info) == 0 && info.st_size > 0) {
-    void *text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (text != MAP_FAILED) {
-      found = memmem(text, (size_t)info.st_size, mark, n) != NULL;
-      munmap(text, (size_t)info.st_size);
-    }
-  }
-  close(fd);
-  return found;
-}
-
-/* Why dlopen failed; its own text may go with the next call. */
-static void copy_reason(char *out, size_t size) {
-  const char *words = dlerror();
-  snprintf(out, size, "%s", words != NULL ? words : "no reason given");
-}
-
-/* A missing name is reported now; with lazy binding it would end the process when it is called. No code of a library
- * runs before all its names are found, so that it can be tried again. */
-static heddle_status map_library(const char *path, void **out, heddle_error *err) {
-  static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime", runtime[] = "\0libtvm";
-  *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  char words[600] = "";
-  if (*out == NULL) copy_reason(words, sizeof words);
-  if (*out == NULL && file_has(path, ffi, sizeof ffi - 1) && open_names()) {
-    *out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (*out == NULL) copy_reason(words, sizeof words);
-  }
-  if (*out != NULL) return HEDDLE_OK;
-  const char *advice = "";
-  if (file_has(path, objects, sizeof objects - 1)) /* TVM's C++ library, which external code generators use */
-    advice = " (it was made for TVM's own C++ library, which is not here: compile the model without the external code "
-             "generator that made it)";
-  else if (file_has(path, runtime, sizeof runtime - 1))
-    advice = " (it was linked to TVM's own runtime, which is not here: link it again without that; what it takes from "
-             "TVM's C runtime is in libheddle_tvm)";
-  return heddle__fail(err, HEDDLE_EABI, "it could not be loaded: %s%s", words, advice);
-}
-
 static heddle__tvm_library *make(const char *path, const char *name, void *handle, heddle_error *err) {
   heddle__tvm_library *l = heddle__alloc(1, sizeof *l);
   if (l != NULL) l->path = heddle__strndup(name, strlen(name));
@@ -167,7 +106,7 @@ heddle_status heddle__library_open(const char *path, const char *name, heddle__t
   pthread_mutex_lock(&lock);
   for (;;) {
     void *handle = NULL;
-    s = map_library(path, &handle, &why);
+    s = heddle__library_map(path, &handle, &why);
     if (s != HEDDLE_OK) break;
     for (l = all; l != NULL && l->handle != handle;) l = l->next; /* no system library: their handles are NULL */
     if (l == NULL) {

@@ -5,6 +5,8 @@ check_symbols.py [--nm NM] library LIBHEDDLE LIST [--update]
     the exports of libheddle are exactly the names in LIST; --update writes LIST instead
 check_symbols.py [--nm NM] tvm LIBHEDDLE_TVM LIST [--update]
     the same for libheddle_tvm, which exports names of TVM's too; those of tvm-ffi but one are in a library of their own
+check_symbols.py [--nm NM] tvm_cxx LIBHEDDLE_TVM_CXX LIST [--update]
+    the same for libheddle_tvm_cxx, which exports names of TVM's C++ runtime
 check_symbols.py [--nm NM] rpc LIBHEDDLE_RPC LIST [--update]
     the same for libheddle_rpc
 check_symbols.py [--nm NM] plugin PLUGIN
@@ -24,6 +26,8 @@ LIBRARIES = {
             re.compile("heddle_(function|object|module|tvm)_(?!_)|TVM(?!FFI)|TVMFFIErrorSetRaisedFromCStrParts$|"
                        "__gnu_(h2f|f2h)_ieee$"),
             "are neither of heddle/function.h nor of TVM's C API"),
+    "tvm_cxx": ("libheddle_tvm_cxx.so", re.compile("heddle_tvm_cxx_entry$|_ZN[K]?3tvm7runtime|_ZT[IVS]N3tvm7runtime"),
+                "are not of TVM's C++ runtime"),
     "mpi": ("libheddle_mpi.so", re.compile("heddle_context_create_mpi$"), "are not of heddle/mpi.h"),
     "rpc": ("libheddle_rpc.so", re.compile("heddle_rpc_(?!_)"), "are not of heddle/rpc.h"),
 }

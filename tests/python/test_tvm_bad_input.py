@@ -229,13 +229,13 @@ int twice(tensor **args, int *codes, int n) {
     assert said(empty) == "unknown" and "are called" not in good("info", empty)
 
 
-def test_a_library_that_needs_tvms_runtime(ctx, fine, tmp_path):
+def test_a_library_that_needs_tvms_compiler(ctx, fine, tmp_path):
     """A system library that was linked to it, say: by name, with what to do."""
-    there = legacy.compile_c(tmp_path / "libtvm_runtime.so", "", ["-shared", "-Wl,-soname,libtvm_runtime.so"])
+    there = legacy.compile_c(tmp_path / "libtvm.so", "", ["-shared", "-Wl,-soname,libtvm.so"])
     path = legacy.library(tmp_path / "linked.so", "v0.14", [GOOD],
-                          link=["-Wl,--no-as-needed", f"-L{tmp_path}", "-ltvm_runtime"])
+                          link=["-Wl,--no-as-needed", f"-L{tmp_path}", "-ltvm"])
     there.unlink()
-    refused(ctx, fine, ["linked.so", "libtvm_runtime.so", "link it again"], lambda: capi.Library(ctx, path))
+    refused(ctx, fine, ["linked.so", "libtvm.so", "link it again"], lambda: capi.Library(ctx, path))
 
 
 def test_a_blob_of_another_generation(ctx, fine, tmp_path):

@@ -3,6 +3,8 @@ has them; at most one host library; C source, constant loaders and external code
 labels: ctypes
 timeout: 300
 """
+import os
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from fixtures import tvm_legacy as legacy
 from tvm_graph import Call, tvm_graph
 
 F32 = "float32"
+HAS_CXX = os.path.exists(os.path.join(os.environ["HEDDLE_BUILD"], "lib", "libheddle_tvm_cxx.so.0"))
 ERAS = [era for era, number in legacy.ERAS.items() if number >= 7]
 X = np.arange(4, dtype=np.float32)
 
@@ -117,8 +120,10 @@ def test_constants_that_nobody_takes_and_that_code_takes(ctx, tmp_path, era, kin
     np.testing.assert_array_equal(run(ctx, library, None), 2 * X)
     library.close()
     path = legacy.library(tmp_path / "b.so", era, [times("f", 2), "FUNCTION(__init_ext_1) { return 0; }"], data=data)
-    with pytest.raises(capi.HeddleError, match="b.so: its function __init_ext_1 takes constants as objects of TVM's own "
-                                               "C\\+\\+ library, which is not here: compile the model without"):
+    if HAS_CXX:  # it is called
+        capi.Library(ctx, path).close()
+        return
+    with pytest.raises(capi.HeddleError, match="its function __init_ext_1 takes objects of TVM's C\\+\\+ runtime: "):
         capi.Library(ctx, path)
 
 
@@ -138,7 +143,7 @@ FUNCTION(ext_0) { TVMValue *v = args_; return ext_0_(v[0].v_handle, v[1].v_handl
     cpp = "void _ZN3tvm7runtime8NDArrayC1Ev(void); void TVMNoSuchCall(void);\n"
     path = legacy.library(tmp_path / "b.so", "v0.14", [plain], more=cpp + "FUNCTION(other) { TVMNoSuchCall(); "
                           "_ZN3tvm7runtime8NDArrayC1Ev(); return 0; }")
-    with pytest.raises(capi.HeddleError, match="b.so: .*TVM's own C\\+\\+ library, which is not here"):
+    with pytest.raises(capi.HeddleError, match="b.so: .*against TVM's own C\\+\\+ headers"):
         capi.Library(ctx, path)
     path = legacy.library(tmp_path / "c.so", "v0.14", [plain], more="void dnnl_conv2d(void); FUNCTION(other) { "
                           "dnnl_conv2d(); return 0; }")
