@@ -7,7 +7,10 @@ package heddle
 // #include "bridge.h"
 import "C"
 
-import "unsafe"
+import (
+	"encoding/json"
+	"unsafe"
+)
 
 // PackModel is a model that is packed.
 type PackModel struct {
@@ -116,4 +119,61 @@ func Unpack(path, folder string) error {
 		return about{file: path}.errorOf(s, words)
 	}
 	return nil
+}
+
+// Prepared is what a packed graph carries that was prepared for devices.
+type Prepared struct {
+	Heddle  string           `json:"heddle"` // the version that wrote it
+	Why     string           `json:"why"`    // why nothing of it is used here; "": some is
+	Targets []PreparedTarget `json:"targets"`
+}
+
+// PreparedTarget is what was prepared for one list of devices.
+type PreparedTarget struct {
+	For     string           `json:"for"`
+	Fits    bool             `json:"fits"`
+	Why     string           `json:"why"` // it does not fit
+	Bytes   uint64           `json:"bytes"`
+	Devices []PreparedDevice `json:"devices"`
+	Files   []PreparedFile   `json:"files"`
+}
+
+// PreparedDevice is a device as it was when the file was packed.
+type PreparedDevice struct {
+	Name, About, Driver, Build string
+	Why                        string // what is different now; "": nothing
+}
+
+// PreparedFile is one thing that was prepared: packed weights, a program of a device, measured costs.
+type PreparedFile struct {
+	Name, Kind string
+	Bytes      uint64
+}
+
+// Prepared compares what a packed graph carries with the devices that are here, whose plugins are loaded; nil: it carries
+// nothing that was prepared. The files of trust and key are those of the environment.
+func (rt *Runtime) Prepared(path string) (*Prepared, error) {
+	if err := rt.acquire(); err != nil {
+		return nil, err
+	}
+	defer rt.release()
+	var text *C.char
+	err := fileCall(path, func(name *C.char, _ *cstrings, words *C.heddle_error) C.heddle_status {
+		var params *C.heddle_params
+		s := C.heddle_params_load(name, nil, &params, words)
+		if s == C.HEDDLE_OK {
+			s = C.heddle_params_prepared(params, rt.c, &text, words)
+		}
+		C.heddle_params_release(params)
+		return s
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer C.heddle_free(unsafe.Pointer(text))
+	var out *Prepared
+	if err := json.Unmarshal([]byte(C.GoString(text)), &out); err != nil {
+		return nil, invalid("heddle_params_prepared: " + err.Error())
+	}
+	return out, nil
 }

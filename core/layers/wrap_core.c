@@ -77,7 +77,7 @@ static heddle_status memory_alloc(heddle_pdevice *dev, const heddle_pmemory_desc
   W *d = heddle__unwrap(&c, dev, HEDDLE__DEVICE);
   heddle_pbuffer *real = NULL;
   if (c.status == HEDDLE_OK && c.layers->checks &&
-      (desc->kind > HEDDLE_MEMORY_UNIFIED || (desc->align & (desc->align - 1)) != 0 || desc->struct_size == 0))
+      (desc->kind > HEDDLE_MEMORY_IMAGE || (desc->align & (desc->align - 1)) != 0 || desc->struct_size == 0))
     heddle__broken(&c, HEDDLE_EINTERNAL, "kind %u, align %llu", (unsigned)desc->kind, (unsigned long long)desc->align);
   CALL(NEXT->memory.alloc(d->real, desc, &real, err));
   GIVE(HEDDLE__BUFFER, heddle_pbuffer, d, NULL, NEXT->memory.free(d->real, real));

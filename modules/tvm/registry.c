@@ -28,6 +28,8 @@ static bool has_builtins;
 
 static heddle_function builtins[] = {
     BUILTIN("__tvm_set_device", heddle__tvm_set_device),
+    BUILTIN("device_api.opencl.alloc_nd", heddle__tvm_alloc_image),
+    BUILTIN("device_api.opencl.free_nd", heddle__tvm_free_image),
     BUILTIN("ffi.SystemLib", heddle__tvm_system_lib),
     BUILTIN("module._GetSystemLib", heddle__tvm_system_lib),
     BUILTIN("module.loadfile_so", heddle__tvm_load_so),

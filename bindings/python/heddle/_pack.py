@@ -1,11 +1,13 @@
 """Packed files: graphs, parameters and the libraries that they run, written as one library in TVM's form, and back."""
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from typing import Any, Iterator, Mapping, Sequence
 
 from . import _functions
+from ._core import Context
 from .errors import UnsupportedError
 
 _NO_PARAMS, _NO_MODELS = 1, 2
@@ -68,6 +70,17 @@ def link(folder: Path, name: str, graph: Path | bytes, *, params: Any = None, de
 def unpack(path: Path, folder: Path) -> None:
     """Writes what a packed file holds to a folder: NAME.json and NAME.params of each model, and lib.so."""
     _functions.unpack(os.fspath(path), os.fspath(folder))
+
+
+def prepared(path: Path, *, context: Any = None, trust: Path | None = None, key: Path | None = None) -> dict[str, Any] | None:
+    """What a packed graph carries that was prepared for devices, compared with those that are here; None where nothing was.
+
+    heddle: the version that wrote it; why: why nothing of it is used here, or None; targets: for each list of devices for
+    (the list), fits, why, bytes, devices (name, about, driver, build, why) and files (name, kind, bytes). trust, key: a trust
+    file that the file must be signed by, the file of its encryption key. The plugins of the devices are loaded."""
+    found = (Context() if context is None else context).prepared(
+        os.fspath(path), None if trust is None else os.fspath(trust), None if key is None else os.fspath(key))
+    return json.loads(found)
 
 
 # ---- modules that are loaded
