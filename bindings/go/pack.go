@@ -30,7 +30,9 @@ type PackOptions struct {
 	For []string
 	// With For: "NAME=NUMBER" for the dimensions that have names; several of one name prepare for each.
 	Dims []string
-	Sign SignOptions // the keys that sign and encrypt the file
+	// With For: limits on devices' memory that models of the file will have, "sim:0=64MiB"; "" is none.
+	Memory string
+	Sign   SignOptions // the keys that sign and encrypt the file
 }
 
 // Pack writes a library that holds the models and the code of the libraries; or one graph of operators as a file.
@@ -87,6 +89,7 @@ func packing(path string, options PackOptions,
 	o.n_targets = C.size_t(len(options.For))
 	o.dims = texts.list(options.Dims)
 	o.n_dims = C.size_t(len(options.Dims))
+	o.memory = texts.optional(options.Memory)
 	if options.RemoveParams {
 		o.flags = C.HEDDLE_PACK_NO_PARAMS
 	}
