@@ -45,7 +45,7 @@ typedef struct copier {
 } copier;
 
 static heddle_pbuffer *buffer(heddle_device *dev, uint32_t kind) {
-  const heddle_pmemory_desc desc = {sizeof desc, kind, copy_bytes, 256};
+  const heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = kind, .bytes = copy_bytes, .align = 256};
   heddle_pbuffer *made;
   heddle_error err;
   void *address;

@@ -63,8 +63,11 @@ static void make_devices(maker *m, uint32_t n) {
     m->devices[d].t = &m->tables;
     m->devices[d].desc.alignment = d == 0 ? 64 : 256;
     p->devices[d] = (heddle__plan_device){&m->devices[d], d == 0, true};
-    p->spaces[space_of(d)] = (heddle__space){d, HEDDLE_MEMORY_DEVICE, d == 0, true, d == 0 ? 64 : 256};
-    if (d > 0) p->spaces[2 * d] = (heddle__space){d, HEDDLE_MEMORY_PINNED, true, true, 64};
+    p->spaces[space_of(d)] =
+        (heddle__space){.device = d, .host_visible = d == 0, .coherent = true, .align = d == 0 ? 64 : 256};
+    if (d > 0)
+      p->spaces[2 * d] = (heddle__space){
+          .device = d, .kind = HEDDLE_MEMORY_PINNED, .host_visible = true, .coherent = true, .align = 64};
   }
   p->streams[0] = (heddle__plan_stream){.device = 0, .is_host = true};
   for (uint32_t t = 1; t < p->n_streams; t++) p->streams[t].device = 1 + (t - 1) / m->streams_each;

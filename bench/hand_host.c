@@ -139,7 +139,7 @@ void hand_wait(heddle_pfence fence, uint64_t value) {
 heddle_pbuffer *hand_alloc(const hand_plugin *h, uint32_t kind, uint64_t bytes) {
   heddle_error err;
   heddle_pbuffer *b = NULL;
-  heddle_pmemory_desc desc = {sizeof desc, kind, bytes, 256};
+  heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = kind, .bytes = bytes, .align = 256};
   check(h->p->memory->alloc(h->dev, &desc, &b, &err), &err);
   return b;
 }

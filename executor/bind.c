@@ -14,6 +14,8 @@ heddle_status heddle__bound_slot(heddle__bound *b, uint32_t alloc, heddle__memor
   const heddle__plan *plan = b->program->plan;
   const heddle__allocation *a = &plan->allocs[alloc];
   const heddle__space *space = &plan->spaces[a->space];
+  if (space->image.width > 0)
+    return heddle__memory_create_image(plan->devices[space->device].dev, &space->image, out, err);
   return heddle__memory_create(plan->devices[space->device].dev, space->kind, a->bytes,
                                a->align > space->align ? a->align : space->align, b->granule, out, err);
 }

@@ -108,7 +108,9 @@ static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *ins
   if (at != NULL) {
     s = fill_file(u, inst, p, at, bytes, err);
   } else {
-    s = heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
+    s = p->image.width > 0
+            ? heddle__memory_create_image(p->dev, &p->image, &p->memory, err)
+            : heddle__memory_create(p->dev, p->kind, inst->bytes, inst->align, u->granule, &p->memory, err);
     if (s != HEDDLE_OK || inst->bytes == 0) return s;
     if (p->memory->host == NULL) {
       s = fill_device(u, inst, p->memory, err);
@@ -132,7 +134,7 @@ static void destroy(heddle__packed *p) {
 static heddle__packed *find_packed(heddle_model *m, const heddle__packed *like) {
   for (heddle__packed *p = m->packed; p != NULL; p = p->next)
     if (p->arg == like->arg && p->dev == like->dev && p->kind == like->kind && p->layout == like->layout &&
-        p->align >= like->align)
+        heddle__image_same(&p->image, &like->image) && p->align >= like->align)
       return p;
   return NULL;
 }
@@ -203,7 +205,8 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
                              .dev = plan->devices[space->device].dev,
                              .kind = space->kind,
                              .layout = v->layout,
-                             .align = inst->align};
+                             .align = inst->align,
+                             .image = space->image};
     pthread_mutex_lock(&m->lock);
     heddle__packed *p = find_packed(m, &wanted);
     if (p != NULL) p->users++;

@@ -16,6 +16,7 @@ typedef struct heddle__packed {
   heddle_device *dev;
   heddle_layout layout;
   uint64_t align;
+  heddle__image image;
   heddle__memory *memory;
 } heddle__packed;
 

@@ -42,7 +42,9 @@ static heddle_status mark(heddle__copier *c, heddle_error *err) {
       if (absorbed(r, k)) continue;
       uint32_t root = plan->values[r->inputs[k]].same_as;
       c->needed[r->inputs[k]] = c->needed[root] = true;
-      if (r->kind != HEDDLE__REGION_VIEW) c->consumer[(size_t)root * plan->n_devices + r->device] = true;
+      if (r->kind == HEDDLE__REGION_VIEW) continue;
+      c->consumer[(size_t)root * plan->n_devices + r->device] = true;
+      c->read_as[(size_t)root * plan->n_devices + r->device] = heddle__value_form(plan, r->inputs[k], r->device);
     }
   }
   return HEDDLE_OK;
@@ -57,6 +59,8 @@ static heddle_status result_space(heddle__copier *c, uint32_t value, uint32_t de
     if (s != HEDDLE_OK || heddle__space_usable(plan, *out, device)) return s;
     return heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, out, err);
   }
+  const heddle__image *image = heddle__value_form(plan, value, device);
+  if (image->width > 0) return heddle__space_form(c, device, image, false, out, err);
   uint32_t owner = heddle__page_owner(c, value, device);
   return heddle__space_get(c, owner != HEDDLE__NONE ? owner : device,
                            owner != HEDDLE__NONE ? HEDDLE_MEMORY_UNIFIED : HEDDLE_MEMORY_DEVICE, false, out, err);
@@ -65,6 +69,7 @@ static heddle_status result_space(heddle__copier *c, uint32_t value, uint32_t de
 static heddle_status place_result(heddle__copier *c, uint32_t value, uint32_t device, uint32_t *out,
                                   heddle_error *err) {
   uint32_t space = HEDDLE__NONE, resident = c->as_resident[value];
+  if (heddle__value_form(c->plan, value, device)->width > 0) resident = HEDDLE__NONE; /* a copy follows */
   heddle_status s = resident == HEDDLE__NONE ? result_space(c, value, device, &space, err)
                                              : heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, &space, err);
   if (s != HEDDLE_OK) return s;
@@ -92,8 +97,9 @@ static heddle_status spread(heddle__copier *c, uint32_t value, heddle_error *err
   heddle__holder *h = NULL;
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     if (!c->consumer[(size_t)value * plan->n_devices + d]) continue;
-    if (plan->req.late && plan->req.limits[d] != 0 && heddle__find_usable(c, value, d) == NULL) continue;
-    heddle_status s = heddle__reach_device(c, value, d, &h, err);
+    const heddle__image *image = c->read_as[(size_t)value * plan->n_devices + d];
+    if (plan->req.late && plan->req.limits[d] != 0 && heddle__find_usable(c, value, d, image) == NULL) continue;
+    heddle_status s = heddle__reach_device(c, value, d, image, &h, err);
     if (s != HEDDLE_OK) return s;
     uint32_t owner = plan->spaces[plan->instances[h->instance].space].device;
     bool shares = plan->spaces[plan->instances[h->instance].space].kind == HEDDLE_MEMORY_UNIFIED && owner != d;
@@ -131,7 +137,8 @@ static heddle_status add_operator(heddle__copier *c, uint32_t number, heddle_err
     in[i] = HEDDLE__NONE;
     if (absorbed(r, i)) continue;
     heddle__holder *h = NULL;
-    s = heddle__reach_device(c, plan->values[r->inputs[i]].same_as, r->device, &h, err);
+    s = heddle__reach_device(c, plan->values[r->inputs[i]].same_as, r->device,
+                             heddle__value_form(plan, r->inputs[i], r->device), &h, err);
     if (s == HEDDLE_OK) s = heddle__ready(c, h, on_host, &deps[n_deps], err);
     if (s != HEDDLE_OK) return s;
     n_deps++;
@@ -175,6 +182,7 @@ static heddle_status add_operator(heddle__copier *c, uint32_t number, heddle_err
 
 /* Outputs that no step has written to yet: copies of what lies elsewhere. */
 static heddle_status add_outputs(heddle__copier *c, heddle_error *err) {
+  static const heddle__image plain = {0};
   heddle__plan *plan = c->plan;
   uint32_t host = heddle__host_device(plan);
   for (uint32_t i = 0; i < plan->n_outputs; i++) {
@@ -184,7 +192,8 @@ static heddle_status add_outputs(heddle__copier *c, heddle_error *err) {
     uint32_t home = c->output_home[i];
     heddle_status s = HEDDLE_OK;
     if (home != HEDDLE__NONE) { /* it was made elsewhere, or lies there under another name */
-      s = heddle__reach_device(c, root, home, &src, err);
+      src = heddle__find_on(c, root, home);
+      if (src == NULL) s = heddle__reach_device(c, root, home, &plain, &src, err);
       if (s == HEDDLE_OK) s = heddle__space_get(c, home, HEDDLE_MEMORY_DEVICE, true, &space, err);
       if (s == HEDDLE_OK) s = heddle__add_instance(c, root, space, HEDDLE__ROLE_OUTPUT, i, &dst, err);
       if (s == HEDDLE_OK)
@@ -252,12 +261,13 @@ heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err) {
   c.holders = heddle__plan_alloc(plan, plan->n_values, sizeof *c.holders);
   c.needed = heddle__plan_alloc(plan, plan->n_values, sizeof *c.needed);
   c.consumer = heddle__plan_alloc(plan, pairs, sizeof *c.consumer);
+  c.read_as = heddle__plan_alloc(plan, pairs, sizeof *c.read_as);
   c.as_output = heddle__plan_alloc(plan, plan->n_values, sizeof *c.as_output);
   c.as_resident = heddle__plan_alloc(plan, plan->n_values, sizeof *c.as_resident);
   c.home_of = heddle__plan_alloc(plan, plan->n_values, sizeof *c.home_of);
   c.output_home = heddle__plan_alloc(plan, plan->n_outputs, sizeof *c.output_home);
-  if (!c.space_of || !c.holders || !c.needed || !c.consumer || !c.as_output || !c.as_resident || !c.home_of ||
-      !c.output_home)
+  if (!c.space_of || !c.holders || !c.needed || !c.consumer || !c.read_as || !c.as_output || !c.as_resident ||
+      !c.home_of || !c.output_home)
     return heddle__no_memory(err, "copies");
   for (uint32_t d = 0; d < plan->n_devices; d++) {
     for (int k = 0; k < 3; k++) c.space_of[d][k][0] = c.space_of[d][k][1] = HEDDLE__NONE;

@@ -15,12 +15,13 @@ typedef struct heddle__holder {
 
 typedef struct heddle__copier {
   heddle__plan *plan;
-  uint32_t (*space_of)[3][2]; /* per device, kind and who writes; HEDDLE__NONE until used */
-  heddle__holder **holders;   /* per value (of same_as) */
-  bool *needed;               /* per value: it is read */
-  bool *consumer;             /* per value and device: an operator there reads it */
-  uint32_t *as_output;        /* per value: the output that its own bytes become; HEDDLE__NONE: none, or taken */
-  uint32_t *as_resident;      /* likewise, of outputs that have a home */
+  uint32_t (*space_of)[3][2];    /* per device, kind and who writes; HEDDLE__NONE until used */
+  heddle__holder **holders;      /* per value (of same_as) */
+  bool *needed;                  /* per value: it is read */
+  bool *consumer;                /* per value and device: an operator there reads it */
+  const heddle__image **read_as; /* likewise: as which image, or as plain bytes; of several ways the first one */
+  uint32_t *as_output;           /* per value: the output that its own bytes become; HEDDLE__NONE: none, or taken */
+  uint32_t *as_resident;         /* likewise, of outputs that have a home */
   uint32_t *home_of;     /* per value of an input: the device in whose memory it lies; HEDDLE__NONE: the host's slot */
   uint32_t *output_home; /* per output, likewise */
   uint64_t host_align;   /* what inline devices want of memory that they compute in */
@@ -32,6 +33,11 @@ typedef struct heddle__copier {
  * writes there has a space of its own. */
 heddle_status heddle__space_get(heddle__copier *c, uint32_t device, uint32_t kind, bool host_writes, uint32_t *out,
                                 heddle_error *err);
+/* The space of a value that is read or written on the device as an image; plain memory where that has no width. */
+heddle_status heddle__space_form(heddle__copier *c, uint32_t device, const heddle__image *image, bool host_writes,
+                                 uint32_t *out, heddle_error *err);
+/* As which image operators of the device have a value; of inline devices as none. */
+const heddle__image *heddle__value_form(const heddle__plan *plan, uint32_t value, uint32_t device);
 /* Can operators of the device compute in the space? */
 bool heddle__space_usable(const heddle__plan *plan, uint32_t space, uint32_t device);
 /* Can the space be the host side of the device's copies? */
@@ -65,10 +71,13 @@ heddle_status heddle__add_copy(heddle__copier *c, heddle__step_kind kind, uint32
                                uint32_t dst, heddle__holder **out, heddle_error *err);
 
 /* routes.c: makes the value (of same_as) usable where it is wanted; copies once per value and device. */
-heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
-                                   heddle_error *err);
+heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, const heddle__image *image,
+                                   heddle__holder **out, heddle_error *err);
 /* The instance that operators of the device can use as it is; NULL where there is none yet. */
-heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device);
+heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device,
+                                    const heddle__image *image);
+/* One in memory of the device itself, in whatever form; NULL: none. */
+heddle__holder *heddle__find_on(const heddle__copier *c, uint32_t value, uint32_t device);
 heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err);
 /* to: a device, or HEDDLE__NONE for the host. src: where it lies for the route, or is copied from. */
 heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t to, heddle__route route,

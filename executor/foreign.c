@@ -64,26 +64,76 @@ static heddle_status offer(heddle__plan *plan, heddle__answer *a, uint32_t flags
   return HEDDLE_OK;
 }
 
-/* What an entry's memory has to be by the graph; NULL: plain bytes, as all memory is here. */
+/* What an entry's memory has to be by the graph; NULL: plain bytes. */
 static const char *scope_of(const heddle_graph *g, uint32_t entry) {
   const char *scope = g->storage_scope != NULL ? g->storage_scope[entry] : "";
   return scope[0] == '\0' || strcmp(scope, "global") == 0 ? NULL : scope;
 }
 
-/* Kernels that were compiled for images must not get buffers. */
-static heddle_status check_scopes(const heddle_graph *g, const heddle__node *n, const heddle_device *dev,
-                                  heddle_error *err) {
-  const char *scope = NULL;
-  for (uint32_t i = 0; i < n->n_outputs && scope == NULL; i++) scope = scope_of(g, n->first_entry + i);
-  for (uint32_t i = 0; i < n->n_inputs && scope == NULL; i++)
-    if (n->inputs[i].node != HEDDLE__ABSENT)
-      scope = scope_of(g, g->nodes[n->inputs[i].node].first_entry + n->inputs[i].index);
+/* How many leading dimensions of a tensor are the rows of its image; what is left, but for the last one, are the columns,
+ * and the last one is a pixel (docs/tvm.md). 0 and more than the dimensions: such a tensor is no image. */
+static uint32_t rows_of(const char *scope, uint32_t ndim) {
+  if (strcmp(scope, "global.texture") == 0) return ndim >= 2 ? ndim - 2 : UINT32_MAX;
+  if (strcmp(scope, "global.texture-weight") == 0) return 1;
+  if (strcmp(scope, "global.texture-nhwc") == 0) return ndim == 3 ? 1 : 2;
+  return UINT32_MAX;
+}
+
+static bool has_channels(heddle_dtype t) {
+  if (t.lanes != 1) return false;
+  if (t.code == HEDDLE_DTYPE_FLOAT) return t.bits == 16 || t.bits == 32;
+  return (t.code == HEDDLE_DTYPE_INT || t.code == HEDDLE_DTYPE_UINT) && (t.bits == 8 || t.bits == 16 || t.bits == 32);
+}
+
+/* The image that an entry is in a function on the device, by its scope. */
+static heddle_status image_of(const heddle__plan *plan, uint32_t entry, const char *function, const heddle_device *dev,
+                              heddle__image *out, heddle_error *err) {
+  const char *scope = scope_of(plan->req.graph, entry);
+  const heddle__known *k = &plan->values[entry].known;
+  *out = (heddle__image){0};
   if (scope == NULL) return HEDDLE_OK;
-  return heddle__fail_on(
-      dev->name, err, HEDDLE_EUNSUPPORTED,
-      "function '%.200s' wants a tensor in memory of kind '%.60s' (storage_scope), and %s gives buffers: "
-      "compile the model for a target without textures",
-      n->func_name, scope, dev->name);
+  const uint32_t rows = rows_of(scope, k->ndim);
+  if (strstr(scope, "texture") == NULL || heddle__device_inline(dev) || dev->desc.max_image_width == 0)
+    return heddle__fail_on(
+        dev->name, err, HEDDLE_EUNSUPPORTED,
+        "function '%.200s' takes a tensor in memory of kind '%.60s' (storage_scope), and %s has %s: compile the model "
+        "for a target without it",
+        function, scope, dev->name,
+        strstr(scope, "texture") != NULL ? "no images, which such textures are" : "no memory of this kind");
+  if (rows >= k->ndim || k->shape[k->ndim - 1] != 4 || !has_channels(k->dtype))
+    return heddle__fail_on(dev->name, err, HEDDLE_EUNSUPPORTED,
+                           "function '%.200s' takes '%.200s' as a texture of kind '%.60s', and such a tensor cannot be "
+                           "one: its last dimension is 4, there are dimensions for rows and columns, and its elements "
+                           "are float32, float16 or integers of 8, 16 or 32 bits",
+                           function, plan->values[entry].name, scope);
+  uint64_t size[2] = {1, 1};
+  for (uint32_t i = 0; i + 1 < k->ndim; i++) {
+    uint64_t *side = &size[i < rows ? 1 : 0];
+    *side = k->shape[i] >= 0 && (uint64_t)k->shape[i] <= UINT32_MAX ? *side * (uint64_t)k->shape[i] : UINT64_MAX;
+    if (*side > UINT32_MAX) *side = UINT32_MAX;
+  }
+  if (size[0] > dev->desc.max_image_width || size[1] > dev->desc.max_image_height)
+    return heddle__fail_on(
+        dev->name, err, HEDDLE_EUNSUPPORTED,
+        "function '%.200s' takes '%.200s' as a texture of %llu x %llu pixels, and %s has images of at "
+        "most %u x %u",
+        function, plan->values[entry].name, (unsigned long long)size[0], (unsigned long long)size[1], dev->name,
+        (unsigned)dev->desc.max_image_width, (unsigned)dev->desc.max_image_height);
+  if (size[0] > 0 && size[1] > 0) *out = (heddle__image){(uint32_t)size[0], (uint32_t)size[1], k->dtype};
+  return HEDDLE_OK;
+}
+
+/* Kernels that were compiled for images must not get buffers. */
+static heddle_status check_scopes(const heddle__plan *plan, const heddle__node *n, const heddle_device *dev,
+                                  heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  heddle__image image;
+  for (uint32_t i = 0; i < n->n_outputs && s == HEDDLE_OK; i++)
+    s = image_of(plan, n->first_entry + i, n->func_name, dev, &image, err);
+  for (uint32_t i = 0; i < n->n_inputs && s == HEDDLE_OK; i++)
+    if (n->inputs[i].node != HEDDLE__ABSENT)
+      s = image_of(plan, heddle__entry_id(plan->req.graph, n->inputs[i]), n->func_name, dev, &image, err);
+  return s;
 }
 
 heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uint32_t device, heddle__answer *a,
@@ -92,7 +142,7 @@ heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uin
   const int32_t *said = plan->req.graph->device_index;
   heddle_status s =
       heddle__library_fits(plan->req.library, n->func_name, said != NULL ? said[n->first_entry] : 0, dev, err);
-  if (s == HEDDLE_OK) s = check_scopes(plan->req.graph, n, dev, err);
+  if (s == HEDDLE_OK) s = check_scopes(plan, n, dev, err);
   if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__prefix(err, HEDDLE_EUNSUPPORTED, "%s", "") : s;
   s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
   return s == HEDDLE_OK ? offer(plan, a, heddle__device_inline(dev) ? 0 : HEDDLE_OFFER_BARE, err) : s;
@@ -106,5 +156,8 @@ void heddle__foreign_take(heddle__plan *plan, heddle__region *r) {
     uint32_t value = i < r->n_inputs ? r->inputs[i] : r->outputs[i - r->n_inputs];
     heddle__value *v = &plan->values[plan->values[value].same_as];
     if (v->align < align) v->align = align;
+    /* It was checked when the device was asked. */
+    if (value < plan->req.graph->n_entries && plan->devices[r->device].dev->desc.max_image_width > 0)
+      (void)image_of(plan, value, r->label, plan->devices[r->device].dev, &plan->values[value].image, NULL);
   }
 }

@@ -107,6 +107,38 @@ heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t 
   return HEDDLE_OK;
 }
 
+bool heddle__image_same(const heddle__image *a, const heddle__image *b) {
+  return a->width == b->width && a->height == b->height &&
+         (a->width == 0 || (a->dtype.code == b->dtype.code && a->dtype.bits == b->dtype.bits));
+}
+
+heddle_status heddle__memory_create_image(heddle_device *dev, const heddle__image *image, heddle__memory **out,
+                                          heddle_error *err) {
+  *out = NULL;
+  heddle__memory *m = NULL;
+  const heddle_pmemory_desc desc = {.struct_size = sizeof desc,
+                                    .kind = HEDDLE_MEMORY_IMAGE,
+                                    .bytes = (uint64_t)image->width * image->height * 4 * (image->dtype.bits / 8),
+                                    .image_width = image->width,
+                                    .image_height = image->height,
+                                    .dtype = image->dtype};
+  heddle_status s = make(dev, desc.bytes, &m, err);
+  if (s != HEDDLE_OK) return s;
+  heddle_error why = {0};
+  heddle_pbuffer *buffer = NULL;
+  s = dev->t->memory.alloc(dev->handle, &desc, &buffer, &why);
+  if (s == HEDDLE_OK) {
+    m->buffer = buffer;
+    *out = m;
+    return s;
+  }
+  if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, why.api_code, why.text);
+  if (err != NULL) *err = why;
+  heddle__memory_release(m);
+  return heddle__prefix_on(dev->name, err, s, "an image of %u x %u pixels on %s: ", (unsigned)image->width,
+                           (unsigned)image->height, dev->name);
+}
+
 bool heddle__memory_importable(const heddle_device *dev, const void *host, uint64_t bytes, uint64_t align) {
   uint64_t granule = dev->desc.import_alignment;
   return granule != 0 && (uintptr_t)host % larger(align, granule) == 0 && bytes % granule == 0 && bytes != 0;

@@ -32,6 +32,18 @@ uint64_t heddle__memory_size(const heddle_device *dev, uint32_t kind, uint64_t b
 heddle_status heddle__memory_create(heddle_device *dev, uint32_t kind, uint64_t bytes, uint64_t align, uint64_t granule,
                                     heddle__memory **out, heddle_error *err);
 
+/* An image (HEDDLE_MEMORY_IMAGE) of width x height pixels of four elements; width 0: none, the memory is plain. */
+typedef struct heddle__image {
+  uint32_t width, height;
+  heddle_dtype dtype;
+} heddle__image;
+
+bool heddle__image_same(const heddle__image *a, const heddle__image *b);
+
+/* New memory of a device that is such an image. As heddle__memory_create. */
+heddle_status heddle__memory_create_image(heddle_device *dev, const heddle__image *image, heddle__memory **out,
+                                          heddle_error *err);
+
 /* Makes the caller's host memory usable by a device that can import it. HEDDLE_EUNSUPPORTED, with why, where it cannot:
  * no import, or address or size are not aligned as it wants. lender, which may be NULL, is retained; without one the
  * memory outlives the piece. */

@@ -98,6 +98,8 @@ static heddle_status check(const char *path, const heddle_pack_options *o, heddl
                         "what is prepared for devices goes with a graph of operators, without a library");
   if (o->n_dims > 0 && o->n_targets == 0)
     return heddle__fail(err, HEDDLE_EINVAL, "numbers for dimensions go with devices that are prepared for");
+  if (o->memory != NULL && o->n_targets == 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "limits on memory go with devices that are prepared for");
   for (size_t i = 0; i < o->n_targets; i++)
     if (o->targets[i] == NULL || o->targets[i][0] == '\0')
       return heddle__fail(err, HEDDLE_EINVAL, "a list of devices to prepare for is empty");

@@ -14,6 +14,7 @@
 
 #include "core/arena.h"
 #include "core/context.h"
+#include "executor/memory.h"
 #include "executor/route_costs.h"
 #include "graph/opschema.h"
 #include "modules/module.h"
@@ -123,6 +124,7 @@ typedef struct heddle__value {
   heddle_layout layout; /* layout: 0 for graph entries that are not wanted otherwise */
   uint64_t size;        /* layout: bytes in that layout */
   uint64_t align;       /* layout: at least 1 */
+  heddle__image image;  /* regions: where functions of a library on a device that is not inline want it as an image */
   bool used;            /* infer: reachable from a head or a kept node; others are not planned */
   bool feeds_shape;     /* infer: its bytes decide a shape; of an input they are part of the key */
 } heddle__value;
@@ -187,13 +189,15 @@ typedef struct heddle__region {
 /* Where bytes can be. Each inline device has one DEVICE space (plain host memory); each other device has a DEVICE
  * space, a PINNED one (host side of its copies; imported by inline devices, that compute in it) and, where the device
  * is unified, a UNIFIED one, in which device and inline devices both compute. Of PINNED and UNIFIED memory that is not
- * coherent there are two spaces, one that the host writes and one that the device writes. */
+ * coherent there are two spaces, one that the host writes and one that the device writes. Images have a DEVICE space
+ * for each size and type, whose allocations hold one value at a time. */
 typedef struct heddle__space {
   uint32_t device;   /* whose plugin allocates */
   uint32_t kind;     /* HEDDLE_MEMORY_* */
   bool host_visible; /* the host has an address of it */
   bool coherent;     /* false: RELEASE and ACQUIRE steps are needed */
   uint64_t align;    /* of offsets */
+  heddle__image image;
 } heddle__space;
 
 typedef enum heddle__role {

@@ -135,25 +135,29 @@ static heddle_status describe(preparation *p, const heddle_model *m, const char 
              : heddle__fail(err, HEDDLE_EFAILED, "the devices %s cannot be described: no UTF-8, or no memory", list);
 }
 
-/* With several devices the model is placed automatically too, which measures. Each run has a model of its own, as a new
- * process has. */
+/* With several devices the model is placed automatically too, which measures; its plan is kept when what was measured is
+ * known, as a new process knows it. Each run has a model of its own, as such a process has. */
 static heddle_status make_and_run(preparation *p, heddle_context *ctx, heddle_graph *graph, heddle_params *params,
                                   const char *list, const heddle_pack_options *given, heddle_error *err) {
+  enum { PREFERENCE, MEASURING, AUTO, WAYS };
+  const char *plans = params->carried->plans;
   size_t n_runs;
   bool is_mixed = false;
   heddle_status s = count_runs(graph, given, &n_runs, err);
-  for (size_t k = 0; k < 2 * n_runs && s == HEDDLE_OK; k++) {
-    const numbers one = {given->dims, given->n_dims, k / 2};
-    heddle_model_options o = {.struct_size = sizeof o, .devices = list};
+  for (size_t k = 0; k < WAYS * n_runs && s == HEDDLE_OK; k++) {
+    const numbers one = {given->dims, given->n_dims, k / WAYS};
+    heddle_model_options o = {.struct_size = sizeof o, .devices = list, .memory = given->memory};
     heddle_model *m = NULL;
-    if (k % 2 == 1 && !is_mixed) continue;
-    if (k % 2 == 1) o.flags = HEDDLE_MODEL_PLACE_AUTO;
+    if (k % WAYS != PREFERENCE && !is_mixed) continue;
+    if (k % WAYS != PREFERENCE) o.flags = HEDDLE_MODEL_PLACE_AUTO;
+    params->carried->plans = k % WAYS == MEASURING ? NULL : plans;
     s = heddle_model_create(ctx, graph, params, &o, &m, err);
     if (s == HEDDLE_OK && k == 0) s = describe(p, m, list, err);
     if (s == HEDDLE_OK) s = run_once(m, &one, err);
     is_mixed = s == HEDDLE_OK && strchr(list, ',') != NULL && m->n_devices > 1;
     heddle_model_release(m);
   }
+  params->carried->plans = plans;
   return s;
 }
 

@@ -52,16 +52,18 @@ static void set_name(heddle__recall *r, const heddle__order *o) {
     heddle__digest_text(&d, q->devices[i]->name);
     (void)heddle__config_each(q->ctx->config, prefix, add_setting, &d, NULL);
   }
+  heddle__digest_text(&d, q->placer != NULL ? "auto" : ""); /* with what was measured the questions are others */
+  if (q->limits != NULL) heddle__digest_add(&d, q->limits, q->n_devices * sizeof *q->limits);
   heddle__digest_add(&d, o->key, o->key_bytes);
   snprintf(r->name, sizeof r->name, "plan-%016llx%016llx.bin", (unsigned long long)d.word[0],
            (unsigned long long)d.word[1]);
 }
 
-/* Measured costs, limits and compiled functions are no questions to plugins; another head is an order's own. */
+/* Compiled functions are no questions to plugins; another head is an order's own. */
 static bool is_usable(const heddle_model *m, const heddle__order *o) {
   const heddle__request *q = &o->req;
   return m->params != NULL && m->params->carried != NULL && !m->is_spare && !m->is_small && q->graph != &o->view &&
-         q->placer == NULL && q->limits == NULL && q->library == NULL;
+         q->library == NULL;
 }
 
 heddle__recall *heddle__recall_open(heddle_model *m, const heddle__order *o) {
@@ -84,6 +86,9 @@ heddle__recall *heddle__recall_open(heddle_model *m, const heddle__order *o) {
     r->at = 1;
     return r;
   }
+  heddle__logf(&m->ctx->log, HEDDLE_LOG_INFO, "prepared",
+               "%s: it has no plan for these shapes, devices, settings and limits%s: plugins are asked",
+               m->params->source, o->req.placer != NULL ? ", and automatic placement" : "");
   heddle__free(r);
   return NULL;
 }

@@ -28,11 +28,22 @@ heddle_status heddle__add_crossing(heddle__copier *c, uint32_t value, uint32_t t
   return HEDDLE_OK;
 }
 
-heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device) {
+heddle__holder *heddle__find_usable(const heddle__copier *c, uint32_t value, uint32_t device,
+                                    const heddle__image *image) {
   for (heddle__holder *h = c->holders[value]; h != NULL; h = h->next) {
-    if (heddle__space_usable(c->plan, c->plan->instances[h->instance].space, device)) return h;
+    const uint32_t space = c->plan->instances[h->instance].space;
+    if (heddle__space_usable(c->plan, space, device) && heddle__image_same(&c->plan->spaces[space].image, image))
+      return h;
   }
   return NULL;
+}
+
+heddle__holder *heddle__find_on(const heddle__copier *c, uint32_t value, uint32_t device) {
+  heddle__holder *h = c->holders[value];
+  while (h != NULL && (c->plan->spaces[c->plan->instances[h->instance].space].device != device ||
+                       c->plan->spaces[c->plan->instances[h->instance].space].kind == HEDDLE_MEMORY_PINNED))
+    h = h->next;
+  return h;
 }
 
 /* One that the host sees; of several the one that can be the host side of the device's copies (device may be NONE). */
@@ -49,7 +60,8 @@ static heddle__holder *find_host(const heddle__copier *c, uint32_t value, uint32
 
 /* An input or a constant gets its first instance. Inputs lie where the host writes them and the first device that is
  * not inline can fetch them; a constant lies on each device that reads it. */
-static heddle_status bring_in(heddle__copier *c, uint32_t value, uint32_t device, heddle_error *err) {
+static heddle_status bring_in(heddle__copier *c, uint32_t value, uint32_t device, const heddle__image *image,
+                              heddle_error *err) {
   heddle__plan *plan = c->plan;
   const heddle__value *v = &plan->values[value];
   uint32_t space = HEDDLE__NONE, instance = HEDDLE__NONE;
@@ -58,7 +70,7 @@ static heddle_status bring_in(heddle__copier *c, uint32_t value, uint32_t device
   heddle_status s;
   if (constant) {
     uint32_t where = device != HEDDLE__NONE ? device : host != HEDDLE__NONE ? host : 0;
-    s = heddle__space_get(c, where, HEDDLE_MEMORY_DEVICE, true, &space, err);
+    s = heddle__space_form(c, where, image, true, &space, err);
   } else if (c->home_of[value] != HEDDLE__NONE) {
     s = heddle__space_get(c, c->home_of[value], HEDDLE_MEMORY_DEVICE, true, &space, err);
   } else {
@@ -83,12 +95,13 @@ static heddle_status host_target(heddle__copier *c, uint32_t value, uint32_t spa
 }
 
 heddle_status heddle__reach_host(heddle__copier *c, uint32_t value, heddle__holder **out, heddle_error *err) {
+  static const heddle__image plain = {0};
   heddle__plan *plan = c->plan;
   *out = find_host(c, value, HEDDLE__NONE);
   if (*out != NULL) return HEDDLE_OK;
   heddle_status s;
   if (c->holders[value] == NULL) {
-    s = bring_in(c, value, HEDDLE__NONE, err);
+    s = bring_in(c, value, HEDDLE__NONE, &plain, err);
     if (s != HEDDLE_OK) return s;
     *out = find_host(c, value, HEDDLE__NONE);
     if (*out != NULL) return HEDDLE_OK;
@@ -140,12 +153,17 @@ static bool host_has_it_first(const heddle__copier *c, uint32_t value, uint32_t 
   return h != NULL && heddle__space_host_side(plan, plan->instances[h->instance].space, device);
 }
 
-static heddle_status to_accelerator(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
-                                    heddle_error *err) {
+static heddle_status to_accelerator(heddle__copier *c, uint32_t value, uint32_t device, const heddle__image *image,
+                                    heddle__holder **out, heddle_error *err) {
   heddle__plan *plan = c->plan;
   uint32_t space = HEDDLE__NONE, dst = HEDDLE__NONE;
-  heddle_status s = heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, true, &space, err);
+  heddle_status s = heddle__space_form(c, device, image, true, &space, err);
   if (s != HEDDLE_OK) return s;
+  heddle__holder *other = heddle__find_on(c, value, device); /* an image, where bytes are wanted, or the reverse */
+  if (other != NULL) {
+    s = heddle__add_instance(c, value, space, HEDDLE__ROLE_TEMP, HEDDLE__NONE, &dst, err);
+    return s == HEDDLE_OK ? heddle__add_copy(c, HEDDLE__STEP_D2D, device, other, dst, out, err) : s;
+  }
   heddle__holder *src = host_has_it_first(c, value, device) ? NULL : find_peer(c, value, device);
   if (src != NULL) {
     s = heddle__add_instance(c, value, space, HEDDLE__ROLE_TEMP, HEDDLE__NONE, &dst, err);
@@ -169,18 +187,18 @@ static heddle_status to_accelerator(heddle__copier *c, uint32_t value, uint32_t 
   return s == HEDDLE_OK ? heddle__add_crossing(c, value, device, route, src, err) : s;
 }
 
-heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, heddle__holder **out,
-                                   heddle_error *err) {
+heddle_status heddle__reach_device(heddle__copier *c, uint32_t value, uint32_t device, const heddle__image *image,
+                                   heddle__holder **out, heddle_error *err) {
   heddle__plan *plan = c->plan;
   const heddle__value *v = &plan->values[value];
-  *out = heddle__find_usable(c, value, device);
+  *out = heddle__find_usable(c, value, device, image);
   if (*out != NULL) return HEDDLE_OK;
   if (v->kind == HEDDLE__VALUE_CONSTANT || c->holders[value] == NULL) {
-    heddle_status s = bring_in(c, value, device, err);
+    heddle_status s = bring_in(c, value, device, image, err);
     if (s != HEDDLE_OK) return s;
-    *out = heddle__find_usable(c, value, device);
+    *out = heddle__find_usable(c, value, device, image);
     if (*out != NULL) return HEDDLE_OK;
   }
   return plan->devices[device].is_inline ? to_inline(c, value, device, out, err)
-                                         : to_accelerator(c, value, device, out, err);
+                                         : to_accelerator(c, value, device, image, out, err);
 }

@@ -45,6 +45,29 @@ heddle_status heddle__space_get(heddle__copier *c, uint32_t device, uint32_t kin
   return HEDDLE_OK;
 }
 
+const heddle__image *heddle__value_form(const heddle__plan *plan, uint32_t value, uint32_t device) {
+  static const heddle__image plain = {0};
+  return plan->devices[device].is_inline ? &plain : &plan->values[value].image;
+}
+
+heddle_status heddle__space_form(heddle__copier *c, uint32_t device, const heddle__image *image, bool host_writes,
+                                 uint32_t *out, heddle_error *err) {
+  heddle__plan *plan = c->plan;
+  if (image->width == 0) return heddle__space_get(c, device, HEDDLE_MEMORY_DEVICE, host_writes, out, err);
+  for (*out = 0; *out < plan->n_spaces; (*out)++) {
+    const heddle__space *x = &plan->spaces[*out];
+    if (x->device == device && heddle__image_same(&x->image, image)) return HEDDLE_OK;
+  }
+  heddle_status s = HEDDLE__GROW(plan, plan->spaces, plan->n_spaces, c->cap_spaces, err);
+  if (s != HEDDLE_OK) return s;
+  plan->spaces[plan->n_spaces++] = (heddle__space){.device = device,
+                                                   .kind = HEDDLE_MEMORY_DEVICE,
+                                                   .coherent = true,
+                                                   .align = plan->devices[device].dev->desc.alignment,
+                                                   .image = *image};
+  return HEDDLE_OK;
+}
+
 bool heddle__space_usable(const heddle__plan *plan, uint32_t space, uint32_t device) {
   const heddle__space *x = &plan->spaces[space];
   const heddle__plan_device *d = &plan->devices[device];

@@ -36,10 +36,10 @@ static heddle_status give_own(heddle__plan *plan, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* Which spaces cannot be used by offset: all of a device that has no views and runs something that takes bare handles,
+/* Which spaces cannot be used by offset: images, all of a device that has no views and runs something that takes bare handles,
  * and those of other devices that this touches. */
 static void find_bare(const heddle__plan *plan, bool *bare) {
-  for (uint32_t i = 0; i < plan->n_spaces; i++) bare[i] = plan->req.slots;
+  for (uint32_t i = 0; i < plan->n_spaces; i++) bare[i] = plan->req.slots || plan->spaces[i].image.width > 0;
   for (uint32_t s = 0; s < plan->n_steps; s++) {
     const heddle__step *step = &plan->steps[s];
     if (step->kind != HEDDLE__STEP_OP) continue;

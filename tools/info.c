@@ -7,6 +7,7 @@
 
 #include "library.h"
 #include "model_file.h"
+#include "objects.h"
 #include "options.h"
 #include "prepared.h"
 #include "signature.h"
@@ -68,7 +69,7 @@ static int by_count(const void *a, const void *b) {
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (o->params == NULL && f->params != NULL) {
-    snprintf(f->params_path, sizeof f->params_path, "%s", o->model);
+    snprintf(f->params_path, sizeof f->params_path, "%s", objects_source(o->model));
   } else {
     heddle_params_release(f->params);
     s = load_params_of(o, &f->params, f->params_path, err);
@@ -257,7 +258,7 @@ static json_t *info_object(const options *o, const facts *f) {
   }
   json_t *missing = json_array();
   for (size_t i = 0; i < f->n_missing; i++) json_array_append_new(missing, json_words(f->missing[i].name));
-  return json_pack("{so sI so so so so so so so so sO so}", "model", json_words(o->model), "nodes",
+  return json_pack("{so sI so so so so so so so so sO so}", "model", json_words(objects_source(o->model)), "nodes",
                    (json_int_t)f->n_nodes, "inputs", inputs, "outputs", outputs, "operators", tallies(f->ops, f->n_ops),
                    "annotations", tallies(f->devices, f->n_devices), "node_list", nodes_list(f), "missing_functions",
                    missing, "params", params_object(f), "library", library_object(f->library), "prepared", f->prepared,
@@ -337,7 +338,7 @@ static void print_info(const options *o, const facts *f) {
     library_print(f->library, o->all);
     return;
   }
-  print("model      %s: %" PRIu32 " nodes\n", o->model, f->n_nodes);
+  print("model      %s: %" PRIu32 " nodes\n", objects_source(o->model), f->n_nodes);
   for (uint32_t i = 0; i < heddle_graph_input_count(f->graph); i++) {
     heddle_value_info v = {.struct_size = sizeof v};
     if (heddle_graph_input(f->graph, i, &v, NULL) == HEDDLE_OK && !is_param(f, v.name)) print_value(f, "input", &v);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "objects.h"
 #include "signature.h"
 #include "text.h"
 
@@ -47,7 +48,7 @@ void library_print(const heddle_module *library, bool all) {
   heddle_module_info info = {.struct_size = sizeof info};
   heddle_import_info m;
   if (library == NULL || heddle_module_get_info(library, &info, NULL) != HEDDLE_OK) return;
-  print("library    %s: %s, %" PRIu32 " functions\n", info.path, info.abi, info.n_functions);
+  print("library    %s: %s, %" PRIu32 " functions\n", objects_source(info.path), info.abi, info.n_functions);
   if (strcmp(info.abi, "unknown") == 0)
     print("note       nothing in it says that TVM compiled it%s\n",
           info.n_functions > 0 ? "; its functions are called as those of v0.3 to v0.20" : "");
@@ -83,8 +84,8 @@ json_t *library_object(const heddle_module *library) {
     json_array_append_new(imports, json_pack("{so so sI so}", "kind", json_words(m.kind), "format",
                                              json_words(m.format), "bytes", (json_int_t)m.bytes, "kernels", kernels));
   }
-  return json_pack("{so ss so so so}", "file", json_words(info.path), "abi", info.abi, "functions", functions,
-                   "imports", imports, "models", models);
+  return json_pack("{so ss so so so}", "file", json_words(objects_source(info.path)), "abi", info.abi, "functions",
+                   functions, "imports", imports, "models", models);
 }
 
 const char *device_type_text(int32_t type, char scratch[24]) {

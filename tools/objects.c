@@ -20,7 +20,8 @@ enum { MOST_OBJECTS = 4096, MOST_FOLDERS = 4 };
 
 extern char **environ;
 
-static char *folders[MOST_FOLDERS]; /* to remove at the end */
+static char *folders[MOST_FOLDERS];       /* to remove at the end */
+static const char *sources[MOST_FOLDERS]; /* what was linked there */
 static int n_folders;
 
 /* What nftw finds: it takes no argument of its caller's. */
@@ -127,6 +128,14 @@ static char *make_folder(const char *command) {
   return folders[n_folders++] = made;
 }
 
+const char *objects_source(const char *path) {
+  for (int i = 0; i < n_folders; i++) {
+    const size_t n = strlen(folders[i]);
+    if (strncmp(path, folders[i], n) == 0 && path[n] == '/') return sources[i];
+  }
+  return path;
+}
+
 char *objects_link(const char *command, const char *path) {
   if (access(path, R_OK) != 0) {
     fail_text(command, "%s: %s", path, strerror(errno));
@@ -134,6 +143,7 @@ char *objects_link(const char *command, const char *path) {
   }
   const char *folder = make_folder(command), *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
   if (folder == NULL) return NULL;
+  sources[n_folders - 1] = path;
   size_t room = strlen(folder) + strlen(name) + 16;
   char *objects = malloc(room), *library = malloc(room);
   found = calloc(MOST_OBJECTS + 1, sizeof *found);

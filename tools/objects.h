@@ -11,4 +11,7 @@ bool objects_are(const char *path);
  * which goes when the program ends. The path, freed with free; NULL, and a message, where that fails. Blocks. */
 char *objects_link(const char *command, const char *path);
 
+/* The file of objects that a library was linked of, else the path itself. The words of the command line outlive it. */
+const char *objects_source(const char *path);
+
 #endif

@@ -24,6 +24,8 @@ static const option known[] = {
     {"remove-params", OPTION_FLAG, NULL, offsetof(options, no_params), "leaves parameters out"},
     {"dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims),
      "with --for: a number for a dimension that the model names; several of one name prepare for each"},
+    {"memory", OPTION_TEXT, "LIST", offsetof(options, memory),
+     "with --for: limits on devices' memory that models of the file will have, such as sim:0=64MiB"},
     OPTION_HELP,
     OPTION_END};
 
@@ -82,6 +84,7 @@ static int write_file(const options *o, const parts *p) {
                                        .n_targets = o->targets.count,
                                        .dims = o->dims.data,
                                        .n_dims = o->dims.count,
+                                       .memory = o->memory,
                                        .flags = o->no_params ? HEDDLE_PACK_NO_PARAMS : 0,
                                        .sign =
                                            o->sign != NULL || o->encrypt != NULL || o->sequence != 0 ? &signing : NULL};

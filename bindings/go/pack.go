@@ -7,7 +7,10 @@ package heddle
 // #include "bridge.h"
 import "C"
 
-import "unsafe"
+import (
+	"encoding/json"
+	"unsafe"
+)
 
 // PackModel is a model that is packed.
 type PackModel struct {
@@ -27,7 +30,9 @@ type PackOptions struct {
 	For []string
 	// With For: "NAME=NUMBER" for the dimensions that have names; several of one name prepare for each.
 	Dims []string
-	Sign SignOptions // the keys that sign and encrypt the file
+	// With For: limits on devices' memory that models of the file will have, "sim:0=64MiB"; "" is none.
+	Memory string
+	Sign   SignOptions // the keys that sign and encrypt the file
 }
 
 // Pack writes a library that holds the models and the code of the libraries; or one graph of operators as a file.
@@ -84,6 +89,7 @@ func packing(path string, options PackOptions,
 	o.n_targets = C.size_t(len(options.For))
 	o.dims = texts.list(options.Dims)
 	o.n_dims = C.size_t(len(options.Dims))
+	o.memory = texts.optional(options.Memory)
 	if options.RemoveParams {
 		o.flags = C.HEDDLE_PACK_NO_PARAMS
 	}
@@ -116,4 +122,61 @@ func Unpack(path, folder string) error {
 		return about{file: path}.errorOf(s, words)
 	}
 	return nil
+}
+
+// Prepared is what a packed graph carries that was prepared for devices.
+type Prepared struct {
+	Heddle  string           `json:"heddle"` // the version that wrote it
+	Why     string           `json:"why"`    // why nothing of it is used here; "": some is
+	Targets []PreparedTarget `json:"targets"`
+}
+
+// PreparedTarget is what was prepared for one list of devices.
+type PreparedTarget struct {
+	For     string           `json:"for"`
+	Fits    bool             `json:"fits"`
+	Why     string           `json:"why"` // it does not fit
+	Bytes   uint64           `json:"bytes"`
+	Devices []PreparedDevice `json:"devices"`
+	Files   []PreparedFile   `json:"files"`
+}
+
+// PreparedDevice is a device as it was when the file was packed.
+type PreparedDevice struct {
+	Name, About, Driver, Build string
+	Why                        string // what is different now; "": nothing
+}
+
+// PreparedFile is one thing that was prepared: packed weights, a program of a device, measured costs.
+type PreparedFile struct {
+	Name, Kind string
+	Bytes      uint64
+}
+
+// Prepared compares what a packed graph carries with the devices that are here, whose plugins are loaded; nil: it carries
+// nothing that was prepared. The files of trust and key are those of the environment.
+func (rt *Runtime) Prepared(path string) (*Prepared, error) {
+	if err := rt.acquire(); err != nil {
+		return nil, err
+	}
+	defer rt.release()
+	var text *C.char
+	err := fileCall(path, func(name *C.char, _ *cstrings, words *C.heddle_error) C.heddle_status {
+		var params *C.heddle_params
+		s := C.heddle_params_load(name, nil, &params, words)
+		if s == C.HEDDLE_OK {
+			s = C.heddle_params_prepared(params, rt.c, &text, words)
+		}
+		C.heddle_params_release(params)
+		return s
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer C.heddle_free(unsafe.Pointer(text))
+	var out *Prepared
+	if err := json.Unmarshal([]byte(C.GoString(text)), &out); err != nil {
+		return nil, invalid("heddle_params_prepared: " + err.Error())
+	}
+	return out, nil
 }

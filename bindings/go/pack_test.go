@@ -40,3 +40,25 @@ func TestPack(t *testing.T) {
 		t.Fatalf("a library without a model: %v", err)
 	}
 }
+
+func TestPrepared(t *testing.T) {
+	const text = `{"nodes":[{"op":"null","name":"x","inputs":[]}],"arg_nodes":[0],"node_row_ptr":[0,1],"heads":[[0,0,0]],` +
+		`"attrs":{"shape":["list_shape",[[2]]],"dltype":["list_str",["float32"]],"storage_id":["list_int",[0]]}}`
+	folder := t.TempDir()
+	graph, packed := filepath.Join(folder, "g.json"), filepath.Join(folder, "packed")
+	noError(t, os.WriteFile(graph, []byte(text), 0o600))
+	rt := ok[*Runtime](t)(Default())
+	noError(t, Pack(packed, PackOptions{Models: []PackModel{{Graph: graph}}}))
+	if found := ok[*Prepared](t)(rt.Prepared(packed)); found != nil {
+		t.Fatalf("nothing was prepared: %+v", found)
+	}
+	noError(t, Pack(packed, PackOptions{Models: []PackModel{{Graph: graph}}, For: []string{"cpu"}}))
+	found := ok[*Prepared](t)(rt.Prepared(packed))
+	if found == nil || found.Heddle != Version() || len(found.Targets) != 1 || !found.Targets[0].Fits ||
+		found.Targets[0].For != "cpu" || found.Targets[0].Devices[0].Name != "cpu:0" {
+		t.Fatalf("what was prepared: %+v", found)
+	}
+	if _, err := rt.Prepared(graph + ".none"); !errors.Is(err, ErrIO) {
+		t.Fatalf("a file that is not there: %v", err)
+	}
+}

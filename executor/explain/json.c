@@ -151,7 +151,7 @@ static json_t *allocations_of(const heddle__plan *plan, bool *lost) {
   for (uint32_t i = 0; i < plan->n_allocs; i++) {
     const heddle__allocation *a = &plan->allocs[i];
     const heddle__space *s = &plan->spaces[a->space];
-    const char *kind = heddle__explain_memory(s->kind);
+    const char *kind = heddle__explain_memory(s->image.width > 0 ? HEDDLE_MEMORY_IMAGE : s->kind);
     char space[128];
     snprintf(space, sizeof space, "%s %s %s", heddle__explain_device(plan, s->device), kind, kinds[a->kind]);
     add(list,
@@ -173,10 +173,10 @@ static json_t *memory_of(const heddle__plan *plan, bool *lost) {
       if (plan->allocs[k].space == i)
         bytes[plan->allocs[k].kind] += (json_int_t)(plan->allocs[k].bytes * heddle__plan_sets(plan, k));
     add(list,
-        json_pack("{sI ss sI sI sI sI}", "device", (json_int_t)s->device, "kind", heddle__explain_memory(s->kind),
-                  "arena", bytes[HEDDLE__ALLOC_ARENA] + bytes[HEDDLE__ALLOC_SLOT], "constants",
-                  bytes[HEDDLE__ALLOC_CONSTANT], "inputs", bytes[HEDDLE__ALLOC_INPUT], "outputs",
-                  bytes[HEDDLE__ALLOC_OUTPUT]),
+        json_pack("{sI ss sI sI sI sI}", "device", (json_int_t)s->device, "kind",
+                  heddle__explain_memory(s->image.width > 0 ? HEDDLE_MEMORY_IMAGE : s->kind), "arena",
+                  bytes[HEDDLE__ALLOC_ARENA] + bytes[HEDDLE__ALLOC_SLOT], "constants", bytes[HEDDLE__ALLOC_CONSTANT],
+                  "inputs", bytes[HEDDLE__ALLOC_INPUT], "outputs", bytes[HEDDLE__ALLOC_OUTPUT]),
         lost);
   }
   return list;

@@ -35,7 +35,8 @@ const char *heddle__explain_step(heddle__step_kind kind) {
 }
 
 const char *heddle__explain_memory(uint32_t kind) {
-  return kind == HEDDLE_MEMORY_DEVICE ? "device" : kind == HEDDLE_MEMORY_PINNED ? "pinned" : "unified";
+  static const char *const names[] = {"device", "pinned", "unified", "image"};
+  return names[kind <= HEDDLE_MEMORY_IMAGE ? kind : HEDDLE_MEMORY_DEVICE];
 }
 
 static const char *instance_name(const heddle__plan *plan, uint32_t instance) {

@@ -267,7 +267,7 @@ static void say_memory(const heddle__plan *plan, heddle__sheet *sheet) {
     for (uint32_t k = 0; k < plan->n_allocs; k++)
       if (plan->allocs[k].space == i) bytes[plan->allocs[k].kind] += plan->allocs[k].bytes * heddle__plan_sets(plan, k);
     cell(&t, heddle__explain_device(plan, plan->spaces[i].device));
-    cell(&t, heddle__explain_memory(plan->spaces[i].kind));
+    cell(&t, heddle__explain_memory(plan->spaces[i].image.width > 0 ? HEDDLE_MEMORY_IMAGE : plan->spaces[i].kind));
     cell_number(&t, bytes[HEDDLE__ALLOC_ARENA] + bytes[HEDDLE__ALLOC_SLOT]);
     cell_number(&t, bytes[HEDDLE__ALLOC_CONSTANT]);
     cell_number(&t, bytes[HEDDLE__ALLOC_INPUT]);

@@ -59,6 +59,9 @@ typedef struct heddle_pack_options {
    * name with fewer keeps its last. */
   const char *const *dims;
   size_t n_dims;
+  /* With targets: limits on devices' memory, as heddle_model_options.memory has them. What is prepared is for models that have
+   * the same limits; NULL: for models without. */
+  const char *memory;
 } heddle_pack_options;
 
 /* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own

@@ -296,6 +296,10 @@ typedef struct heddle_pdevice_desc {
   uint64_t event_domain;
   uint32_t compute_units;
   uint32_t max_streams; /* number of streams that are useful; at least 1 */
+  /* Since 1.2. The largest two-dimensional image that memory.alloc gives (HEDDLE_MEMORY_IMAGE), in pixels; both 0 where the
+   * device has none. */
+  uint32_t max_image_width;
+  uint32_t max_image_height;
 } heddle_pdevice_desc;
 
 /* A setting for one device. Both strings are valid for the call. */
@@ -394,8 +398,11 @@ typedef struct heddle_device_table {
  * A buffer belongs to the device that allocated it. The host passes it to no other device, except as an argument of
  * copy.peer, and PINNED memory as the host side of copies of devices with the same event domain. Where two devices share
  * a vendor's context, so that each could use the other's buffers, the plugin gives them one event domain and a peer path
- * that copies directly; the host still gives each device operands of its own. */
-enum { HEDDLE_MEMORY_DEVICE = 0, HEDDLE_MEMORY_PINNED = 1, HEDDLE_MEMORY_UNIFIED = 2 };
+ * that copies directly; the host still gives each device operands of its own.
+ * Since 1.2: IMAGE is a two-dimensional image in the memory of a device with max_image_width, for kernels of modules that
+ * take images (textures). Its bytes are those of a compact array of height x width pixels of four elements. It has no views;
+ * each copy to it, from it and between it and a buffer moves the whole image; no operator of the plugin gets one. */
+enum { HEDDLE_MEMORY_DEVICE = 0, HEDDLE_MEMORY_PINNED = 1, HEDDLE_MEMORY_UNIFIED = 2, HEDDLE_MEMORY_IMAGE = 3 };
 
 typedef struct heddle_pmemory_desc {
   uint32_t struct_size;
@@ -404,6 +411,12 @@ typedef struct heddle_pmemory_desc {
   /* Guaranteed by the plugin for offset 0: a power of two of at most 4096, or desc.alignment if larger. 0 and 1 ask for
    * nothing: the plugin then gives what it needs itself. */
   uint64_t align;
+  /* Since 1.2, for kind IMAGE: bytes is image_width * image_height * 4 * the bytes of dtype, an element's. HEDDLE_ELIMIT
+   * where the image is too large, HEDDLE_EUNSUPPORTED for types that images do not have. */
+  uint32_t image_width;
+  uint32_t image_height;
+  heddle_dtype dtype;
+  uint32_t reserved;
 } heddle_pmemory_desc;
 
 /* Required: free and alloc; map and unmap unless the device has neither PINNED nor UNIFIED memory; flush and invalidate

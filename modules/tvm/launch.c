@@ -22,6 +22,8 @@ typedef struct heddle__on_device {
 typedef struct block {
   heddle_pbuffer *buffer;
   uint64_t bytes;
+  uint32_t width, height; /* of an image, else 0 */
+  heddle_dtype dtype;
   bool busy;
 } block;
 
@@ -171,35 +173,98 @@ heddle_status heddle__lane_wait(heddle_error *err) {
 
 /* ---- scratch memory */
 
+static block *add_block(struct heddle__lane *lane, const heddle_pmemory_desc *desc) {
+  const heddle_device *dev = lane->caller->dev;
+  heddle_error why = {0};
+  block *more = heddle__grow(lane->blocks, lane->n_blocks, (size_t)lane->n_blocks + 1, sizeof *more);
+  heddle_status s = more != NULL ? HEDDLE_OK : heddle__no_memory(&why, "scratch memory of a compiled function");
+  if (s == HEDDLE_OK) {
+    lane->blocks = more;
+    more[lane->n_blocks] =
+        (block){.bytes = desc->bytes, .width = desc->image_width, .height = desc->image_height, .dtype = desc->dtype};
+    s = dev->t->memory.alloc(dev->handle, desc, &more[lane->n_blocks].buffer, &why);
+  }
+  if (s == HEDDLE_OK) return &more[lane->n_blocks++];
+  heddle__tvm_say_error("scratch memory", &why);
+  return NULL;
+}
+
 /* Work that was put into the stream before may still use a block that was given back: what follows comes behind it. */
 void *heddle__lane_alloc(int type, int id, uint64_t bytes) {
   struct heddle__lane *lane = heddle__tvm_self()->lane;
   if (!is_here(lane, type, id)) return NULL;
-  const heddle_device *dev = lane->caller->dev;
   block *best = NULL;
   for (uint32_t i = 0; i < lane->n_blocks; i++) {
     block *b = &lane->blocks[i];
-    if (!b->busy && b->bytes >= bytes && (best == NULL || b->bytes < best->bytes)) best = b;
+    if (!b->busy && b->width == 0 && b->bytes >= bytes && (best == NULL || b->bytes < best->bytes)) best = b;
   }
   if (best == NULL) {
-    heddle_error why = {0};
-    const heddle_pmemory_desc desc = {sizeof desc, HEDDLE_MEMORY_DEVICE, bytes > 0 ? bytes : 1, dev->desc.alignment};
-    block *more = heddle__grow(lane->blocks, lane->n_blocks, (size_t)lane->n_blocks + 1, sizeof *more);
-    heddle_status s = more != NULL ? HEDDLE_OK : heddle__no_memory(&why, "scratch memory of a compiled function");
-    if (s == HEDDLE_OK) {
-      lane->blocks = more;
-      best = &more[lane->n_blocks];
-      *best = (block){.bytes = desc.bytes};
-      s = dev->t->memory.alloc(dev->handle, &desc, &best->buffer, &why);
-    }
-    if (s != HEDDLE_OK) {
-      heddle__tvm_say_error("scratch memory", &why);
-      return NULL;
-    }
-    lane->n_blocks++;
+    const heddle_pmemory_desc desc = {.struct_size = sizeof desc,
+                                      .kind = HEDDLE_MEMORY_DEVICE,
+                                      .bytes = bytes > 0 ? bytes : 1,
+                                      .align = lane->caller->dev->desc.alignment};
+    best = add_block(lane, &desc);
   }
+  if (best == NULL) return NULL;
   best->busy = true;
   return best->buffer;
+}
+
+/* Kernels that read no further than they were compiled for find their pixels in a larger image too. */
+void *heddle__lane_image(int type, int id, uint32_t width, uint32_t height, heddle_dtype dtype) {
+  struct heddle__lane *lane = heddle__tvm_self()->lane;
+  if (!is_here(lane, type, id)) return NULL;
+  block *best = NULL;
+  for (uint32_t i = 0; i < lane->n_blocks; i++) {
+    block *b = &lane->blocks[i];
+    if (!b->busy && b->width >= width && b->height >= height && b->dtype.code == dtype.code &&
+        b->dtype.bits == dtype.bits && (best == NULL || b->bytes < best->bytes))
+      best = b;
+  }
+  if (best == NULL) {
+    const heddle_pmemory_desc desc = {.struct_size = sizeof desc,
+                                      .kind = HEDDLE_MEMORY_IMAGE,
+                                      .bytes = (uint64_t)width * height * 4 * (dtype.bits / 8u),
+                                      .image_width = width,
+                                      .image_height = height,
+                                      .dtype = dtype};
+    best = add_block(lane, &desc);
+  }
+  if (best == NULL) return NULL;
+  best->busy = true;
+  return best->buffer;
+}
+
+/* Type, number, code and bits of an element, scope, 2, {width, height}. */
+int heddle__tvm_alloc_image(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code) {
+  (void)self;
+  bool good = n == 7 && codes[4] == PACKED_STRING && codes[5] == PACKED_INT && args[5].i == 2 &&
+              codes[6] == PACKED_HANDLE && args[6].p != NULL;
+  for (int32_t i = 0; good && i < 4; i++) good = codes[i] == PACKED_INT;
+  const int64_t *size = good ? args[6].p : NULL;
+  good = good && strstr(args[4].s, "texture") != NULL && size[0] > 0 && size[0] <= UINT32_MAX && size[1] > 0 &&
+         size[1] <= UINT32_MAX && args[2].i >= 0 && args[2].i <= UINT8_MAX && args[3].i > 0 && args[3].i <= UINT8_MAX;
+  if (!good) {
+    heddle__tvm_say(NULL,
+                    "device_api.opencl.alloc_nd takes a device, an element's type, the scope of a texture and two "
+                    "sizes");
+    return -1;
+  }
+  const heddle_dtype dtype = {(uint8_t)args[2].i, (uint8_t)args[3].i, 1};
+  ret->p = heddle__lane_image((int)args[0].i, (int)args[1].i, (uint32_t)size[0], (uint32_t)size[1], dtype);
+  *ret_code = PACKED_HANDLE;
+  return ret->p != NULL ? 0 : -1;
+}
+
+/* Type, number, scope, the image. */
+int heddle__tvm_free_image(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code) {
+  (void)self;
+  ret->i = 0;
+  *ret_code = PACKED_INT;
+  return n >= 1 && (codes[n - 1] == PACKED_HANDLE || codes[n - 1] == PACKED_NULL) ? heddle__lane_free(args[n - 1].p)
+                                                                                  : -1;
 }
 
 int heddle__lane_free(void *p) {

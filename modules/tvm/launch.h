@@ -61,6 +61,9 @@ const heddle_device *heddle__lane_device(void);
 void *heddle__lane_alloc(int device_type, int device_id, uint64_t bytes);
 int heddle__lane_free(void *p);
 
+/* The same for an image, as kernels that take textures have it. */
+void *heddle__lane_image(int device_type, int device_id, uint32_t width, uint32_t height, heddle_dtype dtype);
+
 /* Waits for what was launched on the thread's lane so far. */
 heddle_status heddle__lane_wait(heddle_error *err);
 

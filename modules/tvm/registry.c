@@ -28,9 +28,13 @@ static bool has_builtins;
 
 static heddle_function builtins[] = {
     BUILTIN("__tvm_set_device", heddle__tvm_set_device),
+    BUILTIN("device_api.opencl.alloc_nd", heddle__tvm_alloc_image),
+    BUILTIN("device_api.opencl.free_nd", heddle__tvm_free_image),
     BUILTIN("ffi.SystemLib", heddle__tvm_system_lib),
     BUILTIN("module._GetSystemLib", heddle__tvm_system_lib),
     BUILTIN("module.loadfile_so", heddle__tvm_load_so),
+    BUILTIN("nnvm.compiler._load_param_dict", heddle__params_load),
+    BUILTIN("nnvm.compiler._save_param_dict", heddle__params_save),
     BUILTIN("runtime.GetDeviceAttr", heddle__tvm_device_attr),
     BUILTIN("runtime.LoadParams", heddle__params_load),
     BUILTIN("runtime.ModuleLoadFromFile", heddle__tvm_load_file),
@@ -47,6 +51,8 @@ static heddle_function builtins[] = {
     BUILTIN("tvm.graph_executor_debug.create", heddle__executor_create_debug),
     BUILTIN("tvm.graph_runtime.create", heddle__executor_create),
     BUILTIN("tvm.graph_runtime_debug.create", heddle__executor_create_debug),
+    BUILTIN("tvm.relay._load_param_dict", heddle__params_load),
+    BUILTIN("tvm.relay._save_param_dict", heddle__params_save),
 };
 
 /* The place of a name: where it is, or where it belongs. */

@@ -50,6 +50,10 @@ const char **heddle__registry_names(int *n);
 heddle_function *heddle__registry_pin(const char *name);
 
 /* launch.c: __tvm_set_device(type, number) */
+int heddle__tvm_alloc_image(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                            int32_t *ret_code);
+int heddle__tvm_free_image(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
+                           int32_t *ret_code);
 int heddle__tvm_set_device(void *self, const heddle__word *args, const int32_t *codes, int32_t n, heddle__word *ret,
                            int32_t *ret_code);
 

@@ -152,6 +152,7 @@ static cl_int enqueue(heddle_pstream *stream, const ocl_command *c) {
   case OCL_FILL:
     code = clEnqueueFillBuffer(q, c->dst, &c->number, sizeof c->number, c->dst_at, c->bytes, 0, NULL, e);
     break;
+  case OCL_IMAGE: code = ocl_image_enqueue(q, c, false, e); break;
   case OCL_WRITE: code = clEnqueueWriteBuffer(q, c->dst, CL_FALSE, c->dst_at, c->bytes, c->host, 0, NULL, e); break;
   default: code = clEnqueueReadBuffer(q, c->src, CL_FALSE, c->src_at, c->bytes, c->host, 0, NULL, e); break;
   }
@@ -282,7 +283,7 @@ static heddle_status divide(heddle_pstream *stream, heddle_pgraph *graph, heddle
   graph->stretches = memory;
   for (uint32_t i = 0; i < graph->count && s == HEDDLE_OK;) {
     stretch *x = &graph->stretches[graph->n_stretches++];
-    const bool inside = graph->row[i].kind <= OCL_FILL;
+    const bool inside = graph->row[i].kind <= OCL_FILL; /* kernels, copies of buffers, fills */
     x->first = i;
     while (i < graph->count && (graph->row[i].kind <= OCL_FILL) == inside) i++;
     x->count = i - x->first;

@@ -7,6 +7,7 @@ static heddle_status object(heddle_pstream *stream, const heddle_pbuffer *b, uin
                             const char *what, heddle_error *err) {
   heddle_pdevice *dev = stream->dev;
   heddle_status s = ocl_range(dev, b, offset, bytes, what, err);
+  if (s == HEDDLE_OK && bytes > 0) s = ocl_image_whole(dev, b, offset, bytes, what, err);
   if (s == HEDDLE_OK && bytes > 0 && b->mem == NULL)
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: %s: imported memory is only the host side of copies", dev->index,
                   what);
@@ -30,6 +31,9 @@ static heddle_status copy_h2d(heddle_pstream *stream, heddle_pbuffer *dst, uint6
   if (s == HEDDLE_OK) s = object(stream, dst, dst_offset, bytes, "copy to the device", err);
   if (s == HEDDLE_OK) s = host_side(stream, host, host_offset, bytes, "copy to the device", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
+  if (dst->image[0] != 0)
+    return ocl_stream_done(stream, ocl_image_put(stream, dst, NULL, host->host + host_offset, 0), "copy to the device",
+                           err);
   const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_WRITE,
                                                      .dst = dst->mem,
                                                      .dst_at = (size_t)(dst->base + dst_offset),
@@ -44,6 +48,9 @@ static heddle_status copy_d2h(heddle_pstream *stream, heddle_pbuffer *host, uint
   if (s == HEDDLE_OK) s = object(stream, src, src_offset, bytes, "copy to the host", err);
   if (s == HEDDLE_OK) s = host_side(stream, host, host_offset, bytes, "copy to the host", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
+  if (src->image[0] != 0)
+    return ocl_stream_done(stream, ocl_image_put(stream, NULL, src, host->host + host_offset, 0), "copy to the host",
+                           err);
   const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_READ,
                                                      .src = src->mem,
                                                      .src_at = (size_t)(src->base + src_offset),
@@ -57,8 +64,15 @@ static heddle_status copy_write(heddle_pstream *stream, heddle_pbuffer *dst, uin
   heddle_status s = ocl_stream_enter_plain(stream, "write", err);
   if (s == HEDDLE_OK) s = object(stream, dst, dst_offset, bytes, "write", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
-  const cl_int code = clEnqueueWriteBuffer(stream->queue, dst->mem, CL_TRUE, (size_t)(dst->base + dst_offset),
-                                           (size_t)bytes, src, 0, NULL, NULL);
+  const cl_int code = dst->image[0] != 0
+                          ? ocl_image_enqueue(stream->queue,
+                                              &(ocl_command){.number = OCL_IMAGE_WRITE,
+                                                             .global = {dst->image[0], dst->image[1], 1},
+                                                             .dst = dst->mem,
+                                                             .host = (void *)(uintptr_t)src},
+                                              true, NULL)
+                          : clEnqueueWriteBuffer(stream->queue, dst->mem, CL_TRUE, (size_t)(dst->base + dst_offset),
+                                                 (size_t)bytes, src, 0, NULL, NULL);
   return ocl_stream_done(stream, code, "write", err);
 }
 
@@ -67,8 +81,15 @@ static heddle_status copy_read(heddle_pstream *stream, void *dst, heddle_pbuffer
   heddle_status s = ocl_stream_enter_plain(stream, "read", err);
   if (s == HEDDLE_OK) s = object(stream, src, src_offset, bytes, "read", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
-  const cl_int code = clEnqueueReadBuffer(stream->queue, src->mem, CL_TRUE, (size_t)(src->base + src_offset),
-                                          (size_t)bytes, dst, 0, NULL, NULL);
+  const cl_int code = src->image[0] != 0
+                          ? ocl_image_enqueue(stream->queue,
+                                              &(ocl_command){.number = OCL_IMAGE_READ,
+                                                             .global = {src->image[0], src->image[1], 1},
+                                                             .src = src->mem,
+                                                             .host = dst},
+                                              true, NULL)
+                          : clEnqueueReadBuffer(stream->queue, src->mem, CL_TRUE, (size_t)(src->base + src_offset),
+                                                (size_t)bytes, dst, 0, NULL, NULL);
   return ocl_stream_done(stream, code, "read", err);
 }
 
@@ -78,6 +99,13 @@ static heddle_status copy_d2d(heddle_pstream *stream, heddle_pbuffer *dst, uint6
   if (s == HEDDLE_OK) s = object(stream, dst, dst_offset, bytes, "copy", err);
   if (s == HEDDLE_OK) s = object(stream, src, src_offset, bytes, "copy", err);
   if (s != HEDDLE_OK || bytes == 0) return s;
+  const bool images = dst->image[0] != 0 && src->image[0] != 0;
+  if (images && (dst->image[0] != src->image[0] || dst->image[1] != src->image[1]))
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: copy of an image of %zu x %zu pixels into one of %zu x %zu",
+                  stream->dev->index, src->image[0], src->image[1], dst->image[0], dst->image[1]);
+  if (images || dst->image[0] != 0 || src->image[0] != 0)
+    return ocl_stream_done(stream, ocl_image_put(stream, dst, src, NULL, dst->image[0] != 0 ? src_offset : dst_offset),
+                           "copy", err);
   const cl_int code = ocl_put_copy(stream, src->mem, dst->mem, (size_t)(src->base + src_offset),
                                    (size_t)(dst->base + dst_offset), (size_t)bytes);
   return ocl_stream_done(stream, code, "copy", err);
@@ -92,6 +120,7 @@ static heddle_status copy_fill(heddle_pstream *stream, heddle_pbuffer *dst, uint
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: fill of %llu bytes at %llu: both must be multiples of 4",
                   stream->dev->index, (unsigned long long)bytes, (unsigned long long)dst_offset);
   if (bytes == 0) return HEDDLE_OK;
+  if (dst->image[0] != 0) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "opencl:%u: fill of an image", stream->dev->index);
   const cl_int code = ocl_put(stream, &(ocl_command){.kind = OCL_FILL,
                                                      .number = pattern,
                                                      .dst = dst->mem,

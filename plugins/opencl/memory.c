@@ -87,6 +87,7 @@ static cl_int alloc_unified(heddle_pdevice *dev, uint64_t align, heddle_pbuffer 
 
 static heddle_status check_desc(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_error *err) {
   const uint64_t most = dev->info->max_buffer_bytes;
+  if (desc->kind == HEDDLE_MEMORY_IMAGE) return ocl_image_check(dev, desc, err);
   if (desc->kind > HEDDLE_MEMORY_UNIFIED || (desc->kind == HEDDLE_MEMORY_UNIFIED && !dev->info->unified))
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "opencl:%u: memory of kind %u is not supported on this device",
                   dev->index, desc->kind);
@@ -113,6 +114,8 @@ static heddle_status memory_alloc(heddle_pdevice *dev, const heddle_pmemory_desc
   if (s == HEDDLE_OK) s = make(dev, desc->kind, desc->bytes, &b, err);
   if (s != HEDDLE_OK) return s;
   if (desc->bytes == 0) { /* OpenCL has no empty buffers */
+  } else if (desc->kind == HEDDLE_MEMORY_IMAGE) {
+    code = ocl_image_alloc(dev, desc, b);
   } else if (desc->kind == HEDDLE_MEMORY_PINNED) {
     code = alloc_pinned(dev, align, b);
   } else if (desc->kind == HEDDLE_MEMORY_UNIFIED) {
@@ -139,10 +142,10 @@ static heddle_status memory_view(heddle_pdevice *dev, heddle_pbuffer *parent, ui
                                  heddle_pbuffer **out, heddle_error *err) {
   heddle_status s = ocl_range(dev, parent, offset, bytes, "view", err);
   if (s != HEDDLE_OK) return s;
-  if (parent == NULL || parent->view || offset % dev->info->alignment != 0) {
+  if (parent == NULL || parent->view || parent->image[0] != 0 || offset % dev->info->alignment != 0) {
     return p_fail(err, HEDDLE_EINVAL, 0,
-                  "opencl:%u: a view is of a buffer that is no view, at a multiple of %llu, not %llu", dev->index,
-                  (unsigned long long)dev->info->alignment, (unsigned long long)offset);
+                  "opencl:%u: a view is of a buffer that is no view and no image, at a multiple of %llu, not %llu",
+                  dev->index, (unsigned long long)dev->info->alignment, (unsigned long long)offset);
   }
   heddle_pbuffer *b = NULL;
   s = make(dev, parent->kind, bytes, &b, err);
@@ -179,7 +182,7 @@ static heddle_status import_host(heddle_pdevice *dev, void *pointer, uint64_t by
 /* ---------------------------------------------------------------- mappings */
 
 static heddle_status memory_map(heddle_pdevice *dev, heddle_pbuffer *buffer, void **out, heddle_error *err) {
-  if (buffer->kind == HEDDLE_MEMORY_DEVICE)
+  if (buffer->kind == HEDDLE_MEMORY_DEVICE || buffer->kind == HEDDLE_MEMORY_IMAGE)
     return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: memory of kind device cannot be mapped", dev->index);
   *out = buffer->host;
   return HEDDLE_OK;

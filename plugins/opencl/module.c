@@ -172,6 +172,8 @@ static heddle_status set_argument(heddle_pkernel *k, cl_uint i, const heddle_par
     if (s != HEDDLE_OK) return s;
     if (object == NULL && arg->buffer->bytes > 0)
       return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: argument %u is no memory that kernels reach", dev->index, i);
+    if (arg->offset > 0 && arg->buffer->image[0] != 0)
+      return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: argument %u begins inside an image", dev->index, i);
     made = arg->offset > 0 && arg->offset < arg->buffer->bytes;
     if (made && i >= MOST_OFFSETS)
       return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: argument %u begins inside a buffer; the first %d may",

@@ -43,6 +43,7 @@ typedef struct ocl_info {
   uint8_t uuid[16];
   uint32_t pci[4];
   uint64_t memory_bytes, max_buffer_bytes, alignment, max_group;
+  size_t image[2]; /* the largest image, width and height; 0, 0: it has none */
   uint32_t compute_units;
   bool sub;                  /* made by clCreateSubDevices, and released */
   bool unified;              /* fine-grained shared memory, where nothing is gained by copies */
@@ -65,6 +66,7 @@ struct heddle_pinstance {
   uint32_t max_streams; /* setting; 0: not given */
   bool peer;            /* setting: copies between devices of a platform */
   bool unified;         /* setting: shared memory where a device has it */
+  bool images;          /* setting: images where a device has them */
   uint32_t sub_units;   /* setting; 0: devices are not split */
   uint32_t capture;     /* setting: OCL_CAPTURE_* */
   bool fuse;            /* setting: chains of elementwise nodes become one */
@@ -132,7 +134,7 @@ heddle_status ocl_health(heddle_pdevice *dev, heddle_error *err);
 
 /* ---------------------------------------------------------------- memory (memory.c) */
 
-enum { OCL_KIND_IMPORT = 3 }; /* beside HEDDLE_MEMORY_*: the caller's memory, which copies use by its address */
+enum { OCL_KIND_IMPORT = 100 }; /* beside HEDDLE_MEMORY_*: the caller's memory, which copies use by its address */
 
 /* A range of a memory object; of an import only host is set. Immutable. */
 struct heddle_pbuffer {
@@ -141,9 +143,10 @@ struct heddle_pbuffer {
   cl_mem own;    /* a view's own sub-buffer, or mem */
   uint64_t base; /* of the range in mem */
   uint64_t bytes;
-  char *host;   /* address of the range on the host; NULL where it has none */
-  void *svm;    /* the shared memory under a UNIFIED buffer */
-  void *mapped; /* what clEnqueueMapBuffer gave for a PINNED one */
+  char *host;      /* address of the range on the host; NULL where it has none */
+  void *svm;       /* the shared memory under a UNIFIED buffer */
+  void *mapped;    /* what clEnqueueMapBuffer gave for a PINNED one */
+  size_t image[2]; /* width and height; 0, 0: it is no image */
   uint32_t kind;
   bool view;
   bool adopted; /* a reference of ours on mem and one on own, which others made */
@@ -225,14 +228,17 @@ heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns,
 
 /* ---------------------------------------------------------------- commands and captures (capture.c) */
 
-enum { OCL_KERNEL, OCL_COPY, OCL_FILL, OCL_WRITE, OCL_READ, OCL_MARK, OCL_PRODUCT };
+enum { OCL_KERNEL, OCL_COPY, OCL_FILL, OCL_WRITE, OCL_READ, OCL_MARK, OCL_PRODUCT, OCL_IMAGE };
+
+/* ocl_command.number of OCL_IMAGE. */
+enum { OCL_IMAGE_WRITE, OCL_IMAGE_READ, OCL_IMAGE_FROM_BUFFER, OCL_IMAGE_TO_BUFFER, OCL_IMAGE_TO_IMAGE };
 
 /* One piece of work: enqueued at once, or kept by the capture that is being recorded. */
 typedef struct ocl_command {
   uint32_t kind;
-  uint32_t number; /* dimensions of a kernel, pattern of a fill, slot of a mark */
+  uint32_t number; /* dimensions of a kernel, pattern of a fill, slot of a mark, OCL_IMAGE_* */
   cl_kernel kernel;
-  size_t global[3], local[3];
+  size_t global[3], local[3]; /* global: also the size of an image */
   cl_mem src, dst;
   size_t src_at, dst_at, bytes;
   void *host;                        /* of OCL_WRITE and OCL_READ; the timer of a mark */
@@ -272,6 +278,21 @@ void ocl_commands_find(cl_platform_id platform, ocl_command_buffers *out);
 void ocl_commands_describe(const ocl_command_buffers *commands, uint32_t version, ocl_info *info);
 
 void ocl_graph_free(heddle_pgraph *graph);
+
+/* ---------------------------------------------------------------- images (image.c) */
+
+/* Whether an image can be had: HEDDLE_EUNSUPPORTED, HEDDLE_ELIMIT, HEDDLE_EINVAL. */
+heddle_status ocl_image_check(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_error *err);
+cl_int ocl_image_alloc(heddle_pdevice *dev, const heddle_pmemory_desc *desc, heddle_pbuffer *b);
+
+/* HEDDLE_EINVAL where b is an image and the range is not all of it. */
+heddle_status ocl_image_whole(heddle_pdevice *dev, const heddle_pbuffer *b, uint64_t offset, uint64_t bytes,
+                              const char *what, heddle_error *err);
+
+/* A copy of which one side is an image. dst or src NULL: the host's memory is that side; at: where the buffer begins. */
+cl_int ocl_image_put(heddle_pstream *stream, const heddle_pbuffer *dst, const heddle_pbuffer *src, const void *host,
+                     uint64_t at);
+cl_int ocl_image_enqueue(cl_command_queue queue, const ocl_command *command, bool blocks, cl_event *event);
 
 /* ---------------------------------------------------------------- programs (build.c, cache.c) */
 

@@ -100,6 +100,15 @@ static void describe(const heddle_host *host, cl_device_id id, uint32_t platform
   if (has_extension(host, id, "cl_khr_device_uuid")) get(id, CL_DEVICE_UUID_KHR, sizeof out->uuid, out->uuid);
   memset(out->pci, 0xff, sizeof out->pci);
   if (has_extension(host, id, "cl_khr_pci_bus_info")) get(id, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof out->pci, out->pci);
+  cl_bool images = CL_FALSE;
+  get(id, CL_DEVICE_IMAGE_SUPPORT, sizeof images, &images);
+  if (images) {
+    get(id, CL_DEVICE_IMAGE2D_MAX_WIDTH, sizeof out->image[0], &out->image[0]);
+    get(id, CL_DEVICE_IMAGE2D_MAX_HEIGHT, sizeof out->image[1], &out->image[1]);
+  }
+  if (out->image[0] > UINT32_MAX) out->image[0] = UINT32_MAX;
+  if (out->image[1] > UINT32_MAX) out->image[1] = UINT32_MAX;
+  if (out->image[1] == 0) out->image[0] = 0;
   out->memory_bytes = memory;
   out->max_buffer_bytes = most;
   out->compute_units = units;
@@ -147,6 +156,7 @@ static heddle_status add_platform(heddle_pinstance *self, uint32_t index, heddle
       ocl_info *info = &self->devices[self->n_devices++];
       describe(host, n_parts > 0 ? parts[k] : found[i], index, words, &p->commands, self->unified, info);
       info->sub = n_parts > 0;
+      if (!self->images) info->image[0] = info->image[1] = 0;
       p->devices[p->n_devices++] = info->id;
     }
   }

@@ -85,6 +85,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_number(host, "sub_devices", 0, &self->sub_units, err);
   if (s == HEDDLE_OK) s = read_switch(host, "peer", true, &self->peer, err);
   if (s == HEDDLE_OK) s = read_switch(host, "unified", true, &self->unified, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "images", true, &self->images, err);
   if (s == HEDDLE_OK) s = read_switch(host, "gpu_kernels", false, &self->gpu_kernels, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
@@ -161,6 +162,10 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   desc->import_alignment = 1;
   desc->event_domain = (uint64_t)info->platform + 1;
   desc->compute_units = info->compute_units;
+  if (HEDDLE_HAS(heddle_pdevice_desc, desc, max_image_height)) {
+    desc->max_image_width = (uint32_t)info->image[0];
+    desc->max_image_height = (uint32_t)info->image[1];
+  }
   desc->max_streams = self->max_streams > 0 ? self->max_streams : host_cores ? 2 : 4;
   return HEDDLE_OK;
 }
@@ -171,6 +176,7 @@ static const heddle_psetting settings[] = {
     P_SETTING_NUMBER("sub_devices", "0", 0, 65536, "splits each device into parts of that many compute units; 0: no"),
     P_SETTING_SWITCH("peer", "1", "copies between devices of a platform without the host"),
     P_SETTING_SWITCH("unified", "1", "uses memory that host and device share"),
+    P_SETTING_SWITCH("images", "1", "gives kernels of modules images (textures) where a device has them"),
     P_SETTING_SWITCH("gpu_kernels", "0", "uses the kernels made for GPUs on the host's cores too"),
     P_SETTING_SWITCH("fuse", "1", "elementwise chains become one step"),
     P_SETTING_WORD("capture", "auto", "auto,1,0", "whether segments are recorded as command buffers"),

@@ -45,9 +45,10 @@ static inline maker *start(uint32_t n_streams) {
     m.devices[d].desc.caps = HEDDLE_CAP_VIEWS;
     devices[d] = (heddle__plan_device){&m.devices[d], d == 0, true};
   }
-  spaces[0] = (heddle__space){0, HEDDLE_MEMORY_DEVICE, true, true, 64};
-  spaces[1] = (heddle__space){1, HEDDLE_MEMORY_DEVICE, false, true, 256};
-  spaces[2] = (heddle__space){1, HEDDLE_MEMORY_PINNED, true, true, 64};
+  spaces[0] = (heddle__space){.host_visible = true, .coherent = true, .align = 64};
+  spaces[1] = (heddle__space){.device = 1, .coherent = true, .align = 256};
+  spaces[2] =
+      (heddle__space){.device = 1, .kind = HEDDLE_MEMORY_PINNED, .host_visible = true, .coherent = true, .align = 64};
   heddle__plan *p = m.plan = heddle__alloc(1, sizeof *p);
   assert_non_null(p);
   *p = (heddle__plan){.devices = devices,

@@ -204,6 +204,28 @@ def test_a_packed_plan_asks_no_plugin(net, tmp_path):
         assert r.status == 1 or (tmp_path / "o" / "output_0.npy").read_bytes() == expected, (at, value)
 
 
+def test_plans_of_automatic_placement_and_of_limits(net, tmp_path):
+    """Each is another plan: measured costs of the package decide the one, the limits that it was packed with the other."""
+    mixed, limited = tmp_path / "mixed", tmp_path / "limited"
+    good("pack", net / "net.onnx", "--for", "cpu,sim:0", "-o", mixed)
+    good("pack", net / "net.onnx", "--for", "cpu,sim:0", "--memory", "sim:0=16MiB", "-o", limited)
+    for package in mixed, limited:
+        assert sum(f["name"].startswith("plan-") for f in Parts(package.read_bytes()).index["files"]) == 2
+    auto, limit = ["--place", "auto"], ["--memory", "sim:0=16MiB"]
+    here = ["--device", "cpu,sim:0"]
+    _, _, expected = questions(net, net / "net.onnx", tmp_path, *here)
+    for package, words, has in [(mixed, [], True), (mixed, auto, True), (mixed, limit, False), (limited, limit, True),
+                                (limited, [*limit, *auto], True), (limited, ["--memory", "sim:0=8MiB"], False)]:
+        shutil.rmtree(tmp_path / "home", ignore_errors=True)
+        count, lines, found = questions(net, package, tmp_path, *here, *words)
+        assert (count == 0, [PLANNED in line for line in lines]) == (has, [True] * has), (package, words, count, lines)
+        np.testing.assert_allclose(np.frombuffer(found[128:], "f4"), np.frombuffer(expected[128:], "f4"), rtol=1e-4)
+        if not has:
+            r = heddle("run", package, *here, *words, "--input", f"x={net / 'x.npy'}", "--set", "log=info")
+            assert "it has no plan for these shapes, devices, settings and limits" in r.err
+    assert "go with devices" in failing(1, "pack", net / "net.onnx", "--memory", "sim:0=8MiB", "-o", tmp_path / "p")
+
+
 def test_dimensions_that_are_open(net, tmp_path):
     """A plan for each number that was given; other shapes are planned as ever."""
     model = onnx.load(net / "net.onnx")

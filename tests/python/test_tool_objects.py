@@ -40,6 +40,8 @@ def folder(tmp_path_factory):
 def test_a_model_in_objects(folder, name, tmp_path):
     shown = json.loads(good("info", folder / name, "--json"))
     assert "twice" in json.dumps(shown), shown
+    assert shown["model"] == str(folder / name) and shown["library"]["file"] == str(folder / name)
+    assert f"library    {folder / name}: " in good("info", folder / name)
     assert good("info", folder / name) and "twice" in good("plan", folder / name, "--device", "cpu")
     good("run", folder / name, "--device", "cpu", "--input", f"x={folder / 'x.npy'}", "--output-dir", tmp_path)
     np.testing.assert_array_equal(np.load(tmp_path / "output_0.npy"), np.arange(4, dtype=np.float32) * 2)

@@ -307,6 +307,8 @@ def test_load_params_later(model, library):
     graph, params, inputs, outputs = model_files("reshape_nop")
     ex, _, _ = model("reshape_nop")
     save = tvm.function("runtime.SaveParams")
+    for name in "tvm.relay._save_param_dict", "nnvm.compiler._save_param_dict":
+        assert tvm.function(name)("p1", np.ones(2, np.float32)) == save("p1", np.ones(2, np.float32))
     p0, p1 = (ex["get_input"](k).numpy() for k in ("p0", "p1"))
     ex["run"]()
     ex["load_params"](save("p1", p1 * 0, "unknown", p0))

@@ -446,18 +446,3 @@ def test_three_kinds_of_device(ctx, tmp_path):
         p.close()
     library.close()
     same(run_files(ctx, graph.replace("4, 7, 7,", "4, 1, 1,"), inputs, path, legacy.params_blob({})), outputs, 1e-4)
-
-
-def test_textures(tmp_path):
-    """A graph that wants images for its tensors is read and listed; what it wants is named, before anything runs."""
-    pocl.need()
-    graph = stored("texture_opencl_compile_only", "graph.json").decode()
-    found = operators.nodes(graph)
-    halves = [operators.device(n, "float r = 0;") for n in found]
-    kernels = {k: v for _, kernel in halves for k, v in kernel.items()}
-    path = legacy.library(tmp_path / "lib.so", "v0.14", [h for h, _ in halves],
-                          data=operators.blob("v0.14", [operators.opencl_module("v0.14", kernels)]))
-    (tmp_path / "g.json").write_text(graph)
-    assert "layout_transform_1_kernel" in good("info", tmp_path / "g.json", "--lib", path)
-    words = failing(1, "plan", tmp_path / "g.json", "--lib", path, "--device", "cpu,opencl:0", **pocl.ENV)
-    assert "global.texture" in words and found[0].function in words and "opencl:0" in words

@@ -155,6 +155,69 @@ static void copies_keep_to_their_ranges(void **state) {
   sim_close(&t);
 }
 
+static void images_are_copied_whole(void **state) {
+  enum { WIDTH = 5, HEIGHT = 3, BYTES = WIDTH * HEIGHT * 16 };
+  sim_test t;
+  float own[BYTES / 4], got[BYTES / 4];
+  (void)state;
+  opencl_open(&t, 1, "capture", "1", NULL);
+  heddle_pdevice *dev = t.dev[0];
+  heddle_pdevice_desc desc = {.struct_size = sizeof desc};
+  OK(&t, t.p->device_describe(t.self, 0, &desc, &t.err));
+  assert_true(desc.max_image_width >= WIDTH && desc.max_image_height >= HEIGHT);
+  heddle_pmemory_desc wish = {.struct_size = sizeof wish,
+                              .kind = HEDDLE_MEMORY_IMAGE,
+                              .bytes = BYTES,
+                              .image_width = WIDTH,
+                              .image_height = HEIGHT,
+                              .dtype = HEDDLE_FLOAT32};
+  heddle_pbuffer *a = NULL, *b = NULL, *none = NULL, *pinned = sim_buf(&t, dev, HEDDLE_MEMORY_PINNED, BYTES);
+  heddle_pbuffer *plain = sim_buf(&t, dev, HEDDLE_MEMORY_DEVICE, BYTES + 64);
+  OK(&t, t.p->memory->alloc(dev, &wish, &a, &t.err));
+  OK(&t, t.p->memory->alloc(dev, &wish, &b, &t.err));
+  wish.bytes--;
+  FAILS(&t, HEDDLE_EINVAL, "has 240 bytes", t.p->memory->alloc(dev, &wish, &none, &t.err));
+  wish.image_width = desc.max_image_width + 1;
+  FAILS(&t, HEDDLE_ELIMIT, "at most", t.p->memory->alloc(dev, &wish, &none, &t.err));
+  wish.dtype = (heddle_dtype){HEDDLE_DTYPE_FLOAT, 64, 1};
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "no elements", t.p->memory->alloc(dev, &wish, &none, &t.err));
+  wish.struct_size = (uint32_t)offsetof(heddle_pmemory_desc, image_width); /* of a host that knows no images */
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "no images", t.p->memory->alloc(dev, &wish, &none, &t.err));
+
+  heddle_pstream *s = sim_stream(&t, dev);
+  for (int i = 0; i < BYTES / 4; i++) own[i] = (float)i - 7.5f;
+  memcpy(sim_map(&t, dev, pinned), own, BYTES);
+  heddle_pgraph *graph = NULL;
+  for (int recorded = 0; recorded < 2; recorded++) { /* to the image, to another, to bytes, back, to the host */
+    if (recorded) OK(&t, t.p->capture->begin(s, &t.err));
+    OK(&t, t.p->copy->h2d(s, a, 0, pinned, 0, BYTES, &t.err));
+    OK(&t, t.p->copy->d2d(s, b, 0, a, 0, BYTES, &t.err));
+    OK(&t, t.p->copy->d2d(s, plain, 64, b, 0, BYTES, &t.err));
+    OK(&t, t.p->copy->d2d(s, a, 0, plain, 64, BYTES, &t.err));
+    OK(&t, t.p->copy->d2h(s, pinned, 0, a, 0, BYTES, &t.err));
+    if (recorded) OK(&t, t.p->capture->end(s, &graph, &t.err));
+    for (int i = 0; recorded && i < BYTES / 4; i++) ((float *)sim_map(&t, dev, pinned))[i] = own[i] = -own[i];
+    if (recorded) OK(&t, t.p->capture->replay(graph, s, &t.err));
+    sim_sync(&t, s);
+    assert_memory_equal(sim_map(&t, dev, pinned), own, BYTES);
+    OK(&t, t.p->copy->read(s, got, plain, 64, BYTES, &t.err));
+    assert_memory_equal(got, own, BYTES);
+  }
+  OK(&t, t.p->copy->write(s, b, 0, got, BYTES, &t.err));
+  memset(got, 0, BYTES);
+  OK(&t, t.p->copy->read(s, got, b, 0, BYTES, &t.err));
+  assert_memory_equal(got, own, BYTES);
+  FAILS(&t, HEDDLE_EINVAL, "whole", t.p->copy->read(s, got, b, 0, BYTES - 16, &t.err));
+  FAILS(&t, HEDDLE_EINVAL, "whole", t.p->copy->d2d(s, plain, 0, b, 16, BYTES - 16, &t.err));
+  FAILS(&t, HEDDLE_EINVAL, "no image", t.p->memory->view(dev, b, 0, 16, &none, &t.err));
+  FAILS(&t, HEDDLE_EUNSUPPORTED, "fill of an image", t.p->copy->fill(s, b, 0, BYTES, 0, &t.err));
+  t.p->capture->free(graph);
+  heddle_pbuffer *all[] = {a, b, plain, pinned};
+  for (int i = 0; i < 4; i++) t.p->memory->free(dev, all[i]);
+  t.p->stream->close(s);
+  sim_close(&t);
+}
+
 static void work_of_a_stream_is_in_order(void **state) {
   sim_test t;
   (void)state;
@@ -405,6 +468,6 @@ static void queues_are_released_outside_of_callbacks(void **state) {
 
 CASES(CASE(queues_are_released_outside_of_callbacks), CASE(no_platform_is_said_in_words), CASE(devices_are_described),
       CASE(devices_are_split), CASE(memory_keeps_its_rules), CASE(copies_keep_to_their_ranges),
-      CASE(work_of_a_stream_is_in_order), CASE(events_order_streams_and_devices), CASE(fences_are_signalled),
-      CASE(times_are_the_devices), CASE(marks_are_of_the_work), CASE(modules_are_loaded_and_launched),
-      CASE(memory_that_is_out_is_a_status))
+      CASE(images_are_copied_whole), CASE(work_of_a_stream_is_in_order), CASE(events_order_streams_and_devices),
+      CASE(fences_are_signalled), CASE(times_are_the_devices), CASE(marks_are_of_the_work),
+      CASE(modules_are_loaded_and_launched), CASE(memory_that_is_out_is_a_status))

@@ -1,11 +1,13 @@
 """Packed files: graphs, parameters and the libraries that they run, written as one library in TVM's form, and back."""
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from typing import Any, Iterator, Mapping, Sequence
 
 from . import _functions
+from ._core import Context
 from .errors import UnsupportedError
 
 _NO_PARAMS, _NO_MODELS = 1, 2
@@ -35,7 +37,7 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
          name: str | None = None, models: Mapping[str, Any] | None = None, imports: Mapping[str, bytes] | None = None,
          remove_params: bool = False, compiler: str | None = None, devices: str | Sequence[str] = (),
          dims: Mapping[str, int | Sequence[int]] | None = None, sign: Path | None = None,
-         encrypt: Path | None = None, sequence: int = 0) -> None:
+         encrypt: Path | None = None, sequence: int = 0, memory: str | None = None) -> None:
     """Writes one library (.so) with models and the libraries that they run; or, without a library, one file of Heddle's own
     with a graph of operators, which is mapped when it is loaded.
 
@@ -44,7 +46,8 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
     models stay, or objects (.o, .a, .tar), which the C compiler links (compiler, else the variable CC). imports: modules of
     other kinds that are put in, as their loaders read them. remove_params: no model has parameters. devices: without a library, lists
     of devices ("opencl:0,cpu") for which the file also holds what was prepared: the model is run once on each; dims: then numbers
-    for dimensions that have names, or lists of numbers, each of which is prepared for. sign, encrypt: the
+    for dimensions that have names, or lists of numbers, each of which is prepared for; memory: then the limits on devices' memory that
+    models of the file will have. sign, encrypt: the
     files of the keys that sign and encrypt what is written, with a sequence number (heddle.signing). FormatError,
     UnsupportedError (no libelf, no compiler), ValueError (two models of one name, code of two finished libraries).
     """
@@ -56,7 +59,7 @@ def pack(path: Path, graph: Path | bytes | None = None, *, library: Path | Seque
     _functions.pack(os.fspath(path), [os.fspath(p) for p in libraries], rows, [*(imports or {}).items()],
                     _NO_PARAMS if remove_params else 0, compiler, [devices] if isinstance(devices, str) else list(devices),
                     [f"{key}={int(n)}" for key, value in (dims or {}).items() for n in (value if isinstance(value, Sequence) else [value])],
-                    None if sign is None else os.fspath(sign), None if encrypt is None else os.fspath(encrypt), sequence)
+                    None if sign is None else os.fspath(sign), None if encrypt is None else os.fspath(encrypt), sequence, memory)
 
 
 def link(folder: Path, name: str, graph: Path | bytes, *, params: Any = None, devices: str | Sequence[str] = ()) -> None:
@@ -68,6 +71,17 @@ def link(folder: Path, name: str, graph: Path | bytes, *, params: Any = None, de
 def unpack(path: Path, folder: Path) -> None:
     """Writes what a packed file holds to a folder: NAME.json and NAME.params of each model, and lib.so."""
     _functions.unpack(os.fspath(path), os.fspath(folder))
+
+
+def prepared(path: Path, *, context: Any = None, trust: Path | None = None, key: Path | None = None) -> dict[str, Any] | None:
+    """What a packed graph carries that was prepared for devices, compared with those that are here; None where nothing was.
+
+    heddle: the version that wrote it; why: why nothing of it is used here, or None; targets: for each list of devices for
+    (the list), fits, why, bytes, devices (name, about, driver, build, why) and files (name, kind, bytes). trust, key: a trust
+    file that the file must be signed by, the file of its encryption key. The plugins of the devices are loaded."""
+    found = (Context() if context is None else context).prepared(
+        os.fspath(path), None if trust is None else os.fspath(trust), None if key is None else os.fspath(key))
+    return json.loads(found)
 
 
 # ---- modules that are loaded

@@ -444,6 +444,30 @@ static PyObject *context_trace_write(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+static PyObject *context_prepared(PyObject *self, PyObject *args) {
+  heddle_context *ctx = of(self);
+  PyObject *path = NULL, *out = NULL;
+  heddle_read_limits limits = {.struct_size = sizeof limits};
+  heddle_params *params = NULL;
+  heddle_error err = {0};
+  char *text = NULL;
+  heddle_status s;
+  if (ctx == NULL ||
+      !PyArg_ParseTuple(args, "O&|zz:prepared", PyUnicode_FSConverter, &path, &limits.trust, &limits.key))
+    return NULL;
+  const char *name = PyBytes_AsString(path);
+  Py_BEGIN_ALLOW_THREADS;
+  s = heddle_params_load(name, &limits, &params, &err);
+  if (s == HEDDLE_OK) s = heddle_params_prepared(params, ctx, &text, &err);
+  heddle_params_release(params);
+  Py_END_ALLOW_THREADS;
+  if (s == HEDDLE_OK) out = PyUnicode_FromString(text);
+  else heddle_py_fail(s, &err, name);
+  heddle_free(text);
+  Py_DECREF(path);
+  return out;
+}
+
 static PyMethodDef methods[] = {
     {"devices", context_devices, METH_NOARGS,
      "devices() -> list[dict]\n\nAll devices of all plugins, which are loaded for it; no device is opened. Each has "
@@ -471,6 +495,10 @@ static PyMethodDef methods[] = {
      "health(device)\n\nRaises DeviceLostError with the first words of a lost device."},
     {"reopen", context_reopen, METH_O,
      "reopen(device)\n\nOpens a lost device again; BusyError while a model or an executor uses it. Blocks."},
+    {"prepared", context_prepared, METH_VARARGS,
+     "prepared(path, trust=None, key=None) -> str\n\nWhat a packed graph carries that was prepared for devices, "
+     "compared "
+     "with those that are here, as JSON. Loads\ntheir plugins."},
     {"trace_begin", context_trace_begin, METH_NOARGS, "trace_begin()\n\nFrom here on the spans of runs are collected."},
     {"trace_write", context_trace_write, METH_VARARGS,
      "trace_write(path)\n\nWrites the spans as Chrome trace JSON and ends the collecting. Blocks; FileError."},

@@ -111,6 +111,12 @@ def test_what_is_prepared_and_linked(tmp_path):
     heddle.pack(tmp_path / "plain", graph, params=params)
     heddle.pack(tmp_path / "digits", graph, params=params, devices="cpu,sim:0")
     assert (tmp_path / "plain").read_bytes()[8] == 1 and (tmp_path / "digits").read_bytes()[8] == 2
+    said = heddle.prepared(tmp_path / "digits")
+    assert heddle.prepared(tmp_path / "plain") is None and said["heddle"] and said["why"] is None
+    assert [(t["for"], t["fits"], t["why"], t["bytes"] > 0) for t in said["targets"]] == [("cpu,sim:0", True, None, True)]
+    assert [d["name"] for d in said["targets"][0]["devices"]] == ["cpu:0", "sim:0"]
+    with pytest.raises(heddle.errors.Error):
+        heddle.prepared(tmp_path / "none")
     image = np.load(digits / "images.npy")[:1].reshape(1, 1, 8, 8).astype(np.float32)
     expected = heddle.load(graph, devices="cpu,sim:0")({"image": image})
     found = heddle.load(tmp_path / "digits", devices="cpu,sim:0")({"image": image})

@@ -32,6 +32,7 @@ struct PackOptions {
   std::string compiler = {};
   std::vector<std::string> targets = {}; // lists of devices that a graph of operators is prepared for
   std::vector<std::string> dims = {};    // with targets: "NAME=NUMBER" for dimensions that have names
+  std::string memory = {};               // with targets: limits on devices' memory, "sim:0=64MiB"; "": none
   SignOptions sign = {};                 // the keys that sign and encrypt the file
 };
 
@@ -77,6 +78,7 @@ template <typename F> Status with_packing(const PackOptions &options, const std:
   const std::vector<const char *> dims = detail::pointers(options.dims);
   o.dims = dims.data();
   o.n_dims = dims.size();
+  if (!options.memory.empty()) o.memory = options.memory.c_str();
   const heddle_sign_options sign = detail::sign_options_of(options.sign);
   if (sign.sign != nullptr || sign.encrypt != nullptr || sign.sequence != 0 || sign.flags != 0) o.sign = &sign;
   return detail::status_of([&](heddle_error *err) { return call(&o, err); }, about.c_str());

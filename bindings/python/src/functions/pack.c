@@ -101,9 +101,10 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
   heddle_status s;
   heddle_sign_options how = {.struct_size = sizeof how};
   unsigned long long sequence = 0;
-  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!O!|zzK", &path, &PyList_Type, &libraries, &PyList_Type, &models, &PyList_Type,
-                        &imports, &flags, &compiler, &PyList_Type, &targets, &PyList_Type, &dims, &how.sign,
-                        &how.encrypt, &sequence))
+  const char *memory = NULL;
+  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!O!|zzKz", &path, &PyList_Type, &libraries, &PyList_Type, &models,
+                        &PyList_Type, &imports, &flags, &compiler, &PyList_Type, &targets, &PyList_Type, &dims,
+                        &how.sign, &how.encrypt, &sequence, &memory))
     return NULL;
   how.sequence = sequence;
   if (take(state, &p, libraries, models, imports) == 0 && take_texts(&p.targets, targets) == 0 &&
@@ -120,7 +121,8 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
                                       .targets = p.targets,
                                       .n_targets = (size_t)PyList_Size(targets),
                                       .dims = p.dims,
-                                      .n_dims = (size_t)PyList_Size(dims)};
+                                      .n_dims = (size_t)PyList_Size(dims),
+                                      .memory = memory};
     if (how.sign != NULL || how.encrypt != NULL || sequence != 0) p.options.sign = &how;
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_pack(path, &p.options, &err);
