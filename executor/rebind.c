@@ -8,6 +8,7 @@
 #include "core/parts.h"
 #include "executor/most.h"
 #include "executor/range.h"
+#include "executor/sizes.h"
 #include "executor/states.h"
 #include "executor/survive.h"
 
@@ -258,6 +259,8 @@ static void drop_bound(heddle_executor *ex) {
   heddle__bound *b = ex->bound;
   put_bound(ex, NULL);
   heddle__bound_free(b, true); /* no run is pending, and none hung: else the executor would be dead */
+  if (HEDDLE_HAS_RANGES) heddle__sizes_free(ex->sizes);
+  ex->sizes = NULL;
   atomic_store(&ex->has_outputs, false);
 }
 
@@ -335,17 +338,38 @@ static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__
   return s == HEDDLE_OK ? bind_with(ex, *program, out, err) : s;
 }
 
+/* The program for what is set: one of the executor's own where its shapes are listed, else of the model. */
+static heddle_status find_program(heddle_executor *ex, heddle__wish *wish, heddle__program **out, heddle_error *err) {
+  uint32_t lacks = HEDDLE__NONE;
+  *wish = (heddle__wish){.values = NULL};
+  if (HEDDLE_HAS_RANGES && ex->bound == NULL) { /* a failure took it */
+    heddle__sizes_free(ex->sizes);
+    ex->sizes = NULL;
+  }
+  heddle_status s = heddle__states_settle(ex, err);
+  *out = HEDDLE_HAS_RANGES && s == HEDDLE_OK ? heddle__sizes_take(ex->sizes, ex) : NULL;
+  if (s != HEDDLE_OK || *out != NULL) return s;
+  s = heddle__executor_wish(ex, wish, err);
+  if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, wish, &lacks, err);
+  if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
+  return s == HEDDLE_OK ? heddle__model_program(ex->active, wish, out, err) : s;
+}
+
+/* For what is bound for a range: sizes of its own, so that a new shape is neither planned nor allocated for. */
+static void list_sizes(heddle_executor *ex, const heddle__wish *wish, const heddle__bound *b) {
+  heddle__program *root = b->program->root;
+  if (!HEDDLE_HAS_RANGES || root == NULL || ex->sizes != NULL || ex->unlisted == root || wish->values == NULL) return;
+  if (heddle__sizes_make(ex->active, wish, root, &ex->sizes, NULL) == HEDDLE_OK && ex->sizes == NULL)
+    ex->unlisted = root;
+}
+
 heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (ex->stale || ex->bound == NULL) {
     ex->stale = true; /* until all of what follows is done */
     heddle__wish wish;
     heddle__program *program = NULL;
-    uint32_t lacks = HEDDLE__NONE;
-    s = heddle__executor_wish(ex, &wish, err);
-    if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, &wish, &lacks, err);
-    if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
-    if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
+    s = find_program(ex, &wish, &program, err);
     heddle__bound *b = ex->bound;
     if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
     if (s == HEDDLE_OK && b != NULL && b->program == program) s = heddle__states_turn(ex, b, err);
@@ -357,6 +381,7 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
       atomic_fetch_add(&ex->growths, 1);
     }
     s = heddle__most_blame(ex->model, &wish, s, err);
+    if (s == HEDDLE_OK) list_sizes(ex, &wish, b);
     heddle__program_release(program);
     heddle__wish_free(&wish);
     if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
