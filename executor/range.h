@@ -39,4 +39,10 @@ static inline bool heddle__program_related(const heddle__program *a, const heddl
  * that does not do are bound again by heddle__bound_refresh. Between runs. Cannot fail. */
 void heddle__bound_retarget(heddle__bound *b, heddle__program *program);
 
+/* The same for the side that runs, where the program was changed while the other one ran. */
+void heddle__bound_adapt(heddle__bound *b);
+
+/* Frees what a program prepared late, and what is bound of it. */
+void heddle__bound_forget_late(heddle__bound *b, heddle__program *program);
+
 #endif

@@ -100,7 +100,25 @@ static heddle_status own_slot(heddle__bound *b, heddle__port *port, heddle_error
   return s;
 }
 
+/* The memory of a state value under its port. */
+static heddle_status put_held(heddle__bound *b, heddle__port *port, const heddle__held *held, heddle_error *err) {
+  heddle__memory *memory = NULL;
+  heddle_tensor_release(port->lent);
+  port->lent = NULL;
+  if (heddle__held_is_in(held, b->memory[port->alloc])) return HEDDLE_OK;
+  heddle_status s = heddle__held_lend(held, b->memory[port->alloc]->dev, &memory, err);
+  if (s == HEDDLE_OK) heddle__bound_replace(b, port->alloc, memory);
+  return s;
+}
+
 static heddle_status fill_lent(heddle_executor *ex, heddle__bound *b, heddle__port *port, heddle_error *err) {
+  const heddle__held *held = heddle__state_held(ex, port->io, true);
+  if (held != NULL) {
+    heddle_status s = put_held(b, port, held, err);
+    if (s != HEDDLE_OK) return s;
+    const heddle__memory *m = b->memory[port->alloc];
+    return heddle__memory_flush(b->memory[port->alloc], 0, m->bytes, err);
+  }
   heddle_tensor *t = ex->args[port->io].value;
   heddle_error why = {0};
   heddle_status s = t->bytes > 0 || t->dev != NULL ? lend(b, port, t, &why) : HEDDLE_OK;
@@ -213,6 +231,8 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   const heddle__known *known = heddle__bound_output(b, output);
   heddle_status s = heddle__executor_check_lent(ex, output, known->dtype, known->ndim, known->shape, err);
   if (s != HEDDLE_OK) return s;
+  const heddle__held *held = heddle__state_held(ex, output, false);
+  if (held != NULL) return put_held(b, port, held, err);
   const heddle__memory *m = b->memory[port->alloc];
   bool is_slot = m->lender == NULL && t->dev == NULL &&
                  t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
@@ -372,10 +392,13 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     s = find_program(ex, &wish, &program, err);
     heddle__bound *b = ex->bound;
     if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
-    if (s == HEDDLE_OK && b != NULL && b->program == program) s = heddle__states_turn(ex, b, err);
-    else if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program))
-      retarget(ex, program);
-    else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
+    if (s == HEDDLE_OK && b != NULL && b->program == program) {
+      s = heddle__states_turn(ex, b, err);
+      if (HEDDLE_HAS_RANGES && s == HEDDLE_OK) heddle__bound_adapt(b);
+    } else if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program)) {
+      s = heddle__states_turn(ex, b, err);
+      if (s == HEDDLE_OK) retarget(ex, program);
+    } else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
     if (s == HEDDLE_OK && b->program->root != NULL && b->program->root != ex->last_root) {
       ex->last_root = b->program->root;
       atomic_fetch_add(&ex->growths, 1);

@@ -298,28 +298,37 @@ heddle_status heddle__program_late(heddle__program *p, uint32_t region, heddle_e
 
 /* ---- what is bound */
 
-/* Whether a step goes on with what is bound for it: its launch is resized, its copy gets another number of bytes. */
-static bool adapt(heddle__bound *b, const heddle__program *before, heddle__action *a) {
-  const heddle__plan *plan = b->program->plan;
+/* Whether a step goes on with what is bound for it: its launch is resized, its copy gets another number of bytes. What is
+ * bound may be older than the program that ran last: it is there twice where state values change places. Of shapes, those
+ * of the root alone never change. */
+static bool adapt(heddle__bound *b, heddle__action *a) {
+  const heddle__program *p = b->program;
+  const heddle__plan *plan = p->plan;
   const heddle__step *step = &plan->steps[a->step];
   if (step->kind == HEDDLE__STEP_OP) {
-    if (heddle__program_op(before, step->region) != heddle__program_op(b->program, step->region)) return false;
-    return before->plan->regions[step->region].ask == plan->regions[step->region].ask ||
+    const heddle_pregion *ask = plan->regions[step->region].ask;
+    const heddle__plan *root = p->root != NULL ? p->root->plan : plan;
+    if (a->prepared != heddle__program_op(p, step->region)) return false;
+    return (a->sized == ask && ask == root->regions[step->region].ask) ||
            heddle__action_resize(b, a, NULL) == HEDDLE_OK;
   }
   if (step->kind == HEDDLE__STEP_FINISH) return true;
   const uint32_t end = step->dst != HEDDLE__NONE ? step->dst : step->src;
-  const uint64_t now = plan->instances[end].bytes, was = before->plan->instances[end].bytes;
-  if (now == was) return true;
-  if (now == 0 || was == 0) return false; /* what is empty has no handle */
-  if (a->bytes != 0) a->bytes = now;
+  const uint64_t now = plan->instances[end].bytes;
+  if (step->kind == HEDDLE__STEP_RELEASE || step->kind == HEDDLE__STEP_ACQUIRE) {
+    a->bytes = b->memory[plan->instances[end].alloc]->coherent ? 0 : now;
+    return true;
+  }
+  if (now != a->bytes && (now == 0 || a->bytes == 0)) return false; /* what is empty has no handle */
+  a->bytes = now;
   return true;
 }
 
-void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
-  heddle__program *before = b->program;
+void heddle__bound_adapt(heddle__bound *b) {
+  const heddle__program *program = b->program;
   const bool has_parts = b->n_parts > 0; /* views of buffers have sizes of their own */
-  b->program = heddle__program_retain(program);
+  if (b->adapted == b->retargets) return;
+  b->adapted = b->retargets;
   for (uint32_t i = 0; i < program->n_segments; i++) {
     heddle__stretch *x = &b->stretches[i];
     x->stale = x->stale || has_parts || x->graph != NULL;
@@ -327,12 +336,39 @@ void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
     else if (x->stale) heddle__stretch_unbind(b, i);
     for (uint32_t k = 0; k < x->count; k++) {
       if (program->plan->steps[x->actions[k].step].kind == HEDDLE__STEP_OP && x->actions[k].launch == NULL) continue;
-      if (adapt(b, before, &x->actions[k])) continue;
+      if (adapt(b, &x->actions[k])) continue;
       heddle__action_unbind(&x->actions[k]);
       x->stale = true;
     }
     b->stale = b->stale || x->stale;
   }
   heddle__bound_drop_parts(b);
+}
+
+void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
+  heddle__program *before = b->program;
+  b->program = heddle__program_retain(program);
+  b->retargets++;
+  heddle__bound_adapt(b);
   heddle__program_release(before);
+}
+
+void heddle__bound_forget_late(heddle__bound *b, heddle__program *p) {
+  bool any = false;
+  for (uint32_t i = 0; p->late != NULL && i < p->plan->n_regions && !any; i++) any = atomic_load(&p->late[i]) != NULL;
+  if (!any) return;
+  heddle__bound_drop_other(b);
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    heddle__stretch *x = &b->stretches[i];
+    for (uint32_t k = 0; k < x->count; k++) {
+      heddle__action *a = &x->actions[k];
+      const heddle__step *step = &p->plan->steps[a->step];
+      if (step->kind != HEDDLE__STEP_OP || a->launch == NULL || a->prepared != atomic_load(&p->late[step->region]))
+        continue;
+      heddle__stretch_forget(b, i);
+      heddle__action_unbind(a);
+      b->stale = x->stale = true;
+    }
+  }
+  heddle__program_forget_late(p);
 }

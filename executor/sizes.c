@@ -330,8 +330,7 @@ static bool is_for(const heddle__sizes *z, const heddle__program *p, const heddl
     const heddle__known *k = &p->order_of->inputs[i].known;
     if (!z->args[i].may_change) continue;
     if (memcmp(t->shape, k->shape, t->ndim * sizeof *t->shape) != 0) return false;
-    if (z->args[i].room > 0 &&
-        (t->data == NULL || !t->contiguous || memcmp(t->data, k->data, (size_t)t->bytes) != 0))
+    if (z->args[i].room > 0 && (t->data == NULL || !t->contiguous || memcmp(t->data, k->data, (size_t)t->bytes) != 0))
       return false;
   }
   return true;
@@ -423,7 +422,7 @@ static bool write_half(const heddle__sizes *z, half *h, const heddle_executor *e
     h->shown[i].value->data = k->data;
     h->shown[i].value->data_bytes = k->bytes;
   }
-  heddle__program_forget_late(p);
+  heddle__bound_forget_late(ex->bound, p);
   heddle__program_count_copies(p);
   return true;
 }
