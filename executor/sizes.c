@@ -229,6 +229,10 @@ static heddle_status make_half(heddle__sizes *z, const heddle__wish *wish, half 
   heddle_status s = heddle__order_make(z->model, wish, &o, err);
   if (s == HEDDLE_OK) s = heddle__program_resize(z->model, z->root, o, z->open, &h->program, err);
   if (s != HEDDLE_OK) heddle__order_free(o);
+  for (uint32_t i = 0; s == HEDDLE_OK && i < z->root->plan->n_regions; i++)
+    if (h->program->ops[i] != z->root->ops[i])
+      s = heddle__fail(err, HEDDLE_EUNSUPPORTED, "node '%.200s' is prepared for each shape",
+                       z->root->plan->regions[i].label);
   return s == HEDDLE_OK ? list_half(z, h, err) : s;
 }
 
@@ -260,7 +264,11 @@ heddle_status heddle__sizes_make(heddle_model *m, const heddle__wish *wish, hedd
     return s;
   }
   heddle__sizes_free(z);
-  if (s == HEDDLE_EUNSUPPORTED) return HEDDLE_OK;
+  if (s == HEDDLE_EUNSUPPORTED) {
+    heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_DEBUG, "plan", "%s: sizes are planned one by one: %s",
+                 m->graph->source, why.text);
+    return HEDDLE_OK;
+  }
   if (err != NULL) *err = why;
   return s;
 }
