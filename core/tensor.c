@@ -90,6 +90,17 @@ static heddle_tensor *make(heddle_dtype dtype, const int64_t *shape, uint32_t nd
   return t;
 }
 
+heddle_status heddle__tensor_reshape(heddle_tensor *t, const int64_t *shape, heddle_error *err) {
+  uint64_t count = 0, bytes = 0;
+  heddle_status s = heddle__shape_bytes(t->dtype, t->ndim, shape, &count, &bytes, err);
+  if (s != HEDDLE_OK) return s;
+  memmove(t->shape, shape, t->ndim * sizeof *shape);
+  row_major(t->shape, t->ndim, t->strides);
+  t->count = count;
+  t->bytes = bytes;
+  return HEDDLE_OK;
+}
+
 /* Memory of kind DEVICE, zeroed. On failure the device is as it was. */
 static heddle_status make_on_device(heddle_tensor *t, heddle_device *dev, heddle_error *err) {
   uint64_t room = heddle__round_up(t->bytes, 4); /* fill counts in words */

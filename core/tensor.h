@@ -1,5 +1,5 @@
 /* core/tensor.h: what a tensor is inside the library, for the rooms above core, and the sizes and names of dtypes.
- * Members are set when the tensor is made and never change; only the bytes do. */
+ * Members are set when the tensor is made and never change, but for heddle__tensor_reshape; only the bytes do. */
 #ifndef HEDDLE_CORE_TENSOR_H
 #define HEDDLE_CORE_TENSOR_H
 
@@ -57,6 +57,9 @@ void heddle__shape_name(const int64_t *shape, uint32_t ndim, char *out, size_t s
  * without overflow. count may be NULL. */
 heddle_status heddle__shape_bytes(heddle_dtype dtype, uint32_t ndim, const int64_t *shape, uint64_t *count,
                                   uint64_t *bytes, heddle_error *err);
+
+/* Gives a row-major tensor of which nobody else knows, and whose memory has room for it, another shape of the same rank. */
+heddle_status heddle__tensor_reshape(heddle_tensor *t, const int64_t *shape, heddle_error *err);
 
 /* heddle_tensor_wrap for memory that must not be written. */
 heddle_status heddle__tensor_wrap_const(const void *data, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,

@@ -10,7 +10,9 @@
 typedef struct heddle__action {
   uint32_t kind; /* heddle__step_kind */
   uint32_t step;
-  heddle_plaunch *launch;    /* OP */
+  heddle_plaunch *launch;     /* OP */
+  const heddle_pop *prepared; /* OP: what the launch is of, and what it was last given its shapes by */
+  const heddle_pregion *sized;
   const heddle_op_table *op; /* OP: whose launch it is */
   heddle_pbuffer *dst;       /* copies between handles; of RELEASE and ACQUIRE the buffer */
   heddle_pbuffer *src;
@@ -75,6 +77,7 @@ typedef struct heddle__side {
   heddle_plaunch **launches;
   heddle__stretch *stretches; /* per segment */
   uint32_t n_recorded;        /* segments that are replayed */
+  uint64_t adapted;           /* for which of the bound retargets its launches have their shapes */
   bool stale;                 /* some stretch is */
 } heddle__side;
 
@@ -92,7 +95,9 @@ typedef struct heddle__bound {
   heddle__port *inputs, *outputs;
   uint32_t n_inputs, n_outputs, n_lines;
   uint32_t n_recorded;
+  uint64_t adapted;
   bool stale;
+  uint64_t retargets;  /* how often the program was changed (range.h) */
   heddle__side *other; /* the side that does not run; NULL: there is none */
   bool spins;          /* completions are worth a short spin */
   uint64_t polls_ns;   /* for how long one asks devices for them (HEDDLE_CAP_POLLED); 0: none can be asked */

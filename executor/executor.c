@@ -9,6 +9,7 @@
 #include "core/trace.h"
 #include "core/watch.h"
 #include "executor/flight.h"
+#include "executor/sizes.h"
 #include "executor/stages.h"
 #include "executor/states.h"
 
@@ -67,6 +68,7 @@ HEDDLE__COLD void heddle__single_free(heddle_executor *ex) {
   bool quiet = atomic_load(&ex->dead) == HEDDLE_OK || ex->bound == NULL || heddle__bound_quiet(ex->bound, 0);
   if (quiet) heddle__bound_free(ex->bound, true);
   else heddle__model_keep_orphan(ex->active, ex->bound);
+  if (HEDDLE_HAS_RANGES) heddle__sizes_free(ex->sizes);
   heddle__drive_finish(&ex->drive);
   for (uint32_t i = 0; ex->args != NULL && i < ex->n_args; i++) heddle_tensor_release(ex->args[i].value);
   for (uint32_t i = 0; ex->results != NULL && i < ex->n_results; i++) {

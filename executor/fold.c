@@ -231,6 +231,10 @@ static bool element(fold *f, int64_t i, int64_t n_out, heddle__number *out) {
 /* Memory for the result. */
 static heddle_status take(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node, uint64_t bytes,
                           bool keep, char **out, heddle_error *err) {
+  if (room->given != NULL) {
+    *out = bytes <= room->given_bytes ? room->given : NULL;
+    return *out != NULL ? HEDDLE_OK : heddle__fail(err, HEDDLE_ELIMIT, "node '%s': its result has grown", node->name);
+  }
   if (bytes > MAX_ROOM - room->bytes) {
     heddle__fail(err, HEDDLE_ELIMIT,
                  "%s: node '%s' (%s): a shape is computed through its result of %llu bytes; planning takes %llu bytes "

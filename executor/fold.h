@@ -9,6 +9,8 @@ typedef struct heddle__fold_room {
   void **blocks;
   uint64_t bytes; /* of all */
   uint32_t n, cap;
+  void *given; /* with given_bytes: where the next result goes; else NULL */
+  uint64_t given_bytes;
 } heddle__fold_room;
 
 /* Where all inputs that the result depends on are known, gives outs[which].data: by itself for small tensors of the

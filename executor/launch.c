@@ -54,6 +54,7 @@ heddle_status heddle__action_resize(heddle__bound *b, heddle__action *a, heddle_
     return heddle__fail(err, HEDDLE_EUNSUPPORTED, "the launch cannot be resized");
   heddle_status s = fill_operands(b, step, few, &slices, &operands, err);
   if (s == HEDDLE_OK) s = a->op->resize(a->launch, r->ask, &operands, err);
+  if (s == HEDDLE_OK) a->sized = r->ask;
   if (slices != few) heddle__free(slices);
   return s;
 }
@@ -71,6 +72,8 @@ static heddle_status bind_op(heddle__bound *b, const heddle__line *line, const h
   heddle_status s = fill_operands(b, step, few, &slices, &operands, err);
   for (bool again = true; s == HEDDLE_OK && again;) {
     heddle_pop *op = heddle__program_op(p, step->region);
+    a->prepared = op;
+    a->sized = r->ask;
     s = a->op->bind(op, line->stream, &operands, &launch, err);
     if (!HEDDLE_HAS_RANGES || s != HEDDLE_OK || p->root == NULL || op != p->root->ops[step->region] ||
         r->ask == p->root->plan->regions[step->region].ask)

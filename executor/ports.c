@@ -103,6 +103,29 @@ static bool has_slot(const heddle_executor *ex, uint32_t i) {
   return false;
 }
 
+/* The slot of an input whose value lies in it and in nothing else, where it has room for a tensor of another shape: the bytes
+ * go there, and nothing is allocated. */
+static char *slot_for(const heddle_executor *ex, uint32_t i, const heddle_tensor *t, heddle__memory **memory) {
+  const heddle__arg *arg = &ex->args[i];
+  const heddle__port *found = NULL;
+  for (uint32_t k = 0; ex->bound != NULL && k < ex->bound->n_inputs; k++) {
+    if (ex->bound->inputs[k].io != i) continue;
+    if (found != NULL) return NULL;
+    found = &ex->bound->inputs[k];
+  }
+  if (found == NULL || t->bytes == 0 || t->ndim != arg->value->ndim ||
+      !heddle__dtype_equal(t->dtype, arg->value->dtype) || arg->late != (ex->model->constants[i] != NULL) ||
+      atomic_load_explicit(&arg->value->references, memory_order_acquire) != 1)
+    return NULL;
+  heddle__memory *m = ex->bound->memory[found->alloc];
+  const uint64_t offset = ex->bound->program->plan->instances[found->instance].offset;
+  if (m->host == NULL || m->lender != NULL || offset > m->bytes || t->bytes > m->bytes - offset) return NULL;
+  char *slot = (char *)m->host + offset;
+  if (arg->value->dev != NULL || arg->value->data != slot || t->data == slot) return NULL;
+  *memory = m;
+  return slot;
+}
+
 static heddle_status copy_of(const heddle_tensor *t, heddle_tensor **out, heddle_error *err) {
   heddle_status s = heddle_tensor_create(NULL, t->dtype, t->shape, t->ndim, out, err);
   if (s == HEDDLE_OK) s = heddle__tensor_read(t, (*out)->data, err);
@@ -123,6 +146,15 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
   bool planned = planned_as(ex, i, t), is_own = how == HEDDLE__COPY && arg->value != NULL && !arg->lent;
   bool has_place = ex->bound == NULL || (planned && !ex->stale && has_slot(ex, i));
   if (is_own && has_place && same_form(arg->value, t)) return overwrite(ex, i, t, err);
+
+  heddle__memory *memory = NULL;
+  char *slot = is_own && !planned ? slot_for(ex, i, t, &memory) : NULL;
+  if (slot != NULL) {
+    ex->stale = true;
+    s = heddle__tensor_read(t, slot, err);
+    if (s == HEDDLE_OK) s = heddle__tensor_reshape(arg->value, t->shape, err);
+    return s == HEDDLE_OK ? heddle__memory_flush(memory, (uint64_t)(slot - (char *)memory->host), t->bytes, err) : s;
+  }
 
   /* The value changes hands; where it has a slot now, fill makes that the value, so that the tensor serves for now. */
   bool fill_now = planned && !ex->stale && has_slot(ex, i);

@@ -113,7 +113,8 @@ static heddle_status cut(heddle__program *p, heddle_error *err) {
   return s;
 }
 
-static void count_copies(heddle__program *p) {
+void heddle__program_count_copies(heddle__program *p) {
+  p->copies = p->bytes_copied = 0;
   for (uint32_t i = 0; i < p->plan->n_steps; i++) {
     const heddle__step *step = &p->plan->steps[i];
     if (step->kind != HEDDLE__STEP_H2D && step->kind != HEDDLE__STEP_D2H && step->kind != HEDDLE__STEP_PEER) continue;
@@ -232,7 +233,7 @@ heddle_status heddle__program_prepare(heddle__program *p, heddle_error *err) {
   for (uint32_t i = 0; s == HEDDLE_OK && i < p->plan->n_steps; i++)
     if (p->plan->steps[i].kind == HEDDLE__STEP_OP) s = prepare(p, p->plan->steps[i].region, err);
   heddle__watch_leave(&watch);
-  if (s == HEDDLE_OK) count_copies(p);
+  if (s == HEDDLE_OK) heddle__program_count_copies(p);
   return s;
 }
 
@@ -291,6 +292,14 @@ heddle__program *heddle__program_retain(heddle__program *p) {
   return p;
 }
 
+void heddle__program_forget_late(heddle__program *p) {
+  for (uint32_t i = 0; p->late != NULL && i < p->plan->n_regions; i++) {
+    heddle_pop *op = atomic_load_explicit(&p->late[i], memory_order_relaxed);
+    if (op != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(op);
+    atomic_store_explicit(&p->late[i], NULL, memory_order_relaxed);
+  }
+}
+
 void heddle__program_release(heddle__program *p) {
   if (p == NULL || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1) return;
   const uint32_t n_allocs = p->plan != NULL ? p->plan->n_allocs : 0;
@@ -298,8 +307,7 @@ void heddle__program_release(heddle__program *p) {
   for (uint32_t i = 0; p->ops != NULL && i < n_regions; i++)
     if (p->ops[i] != NULL && (p->root == NULL || p->ops[i] != p->root->ops[i]))
       heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->ops[i]);
-  for (uint32_t i = 0; p->late != NULL && i < n_regions; i++)
-    if (p->late[i] != NULL) heddle__region_ops(p->plan, &p->plan->regions[i])->op_free(p->late[i]);
+  heddle__program_forget_late(p);
   if (p->has_lock) pthread_mutex_destroy(&p->lock);
   heddle__free((void *)p->late);
   heddle__free(p->ops);

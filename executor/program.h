@@ -64,6 +64,11 @@ static inline heddle_pop *heddle__program_op(const heddle__program *p, uint32_t 
   return late != NULL ? late : p->ops[region];
 }
 
+/* Frees what was prepared late; no launch has it. */
+void heddle__program_forget_late(heddle__program *p);
+/* Counts what one run copies between devices. */
+void heddle__program_count_copies(heddle__program *p);
+
 /* Prepares the operators of all steps; of a size of a root those whose regions are not the root's. */
 heddle_status heddle__program_prepare(heddle__program *p, heddle_error *err);
 heddle__program *heddle__program_retain(heddle__program *p);

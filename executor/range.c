@@ -211,7 +211,7 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
   if (grows) s = grow(m, wish, order, &root, &why);
   if (s == HEDDLE_OK && root == NULL) return HEDDLE_OK;
   const bool has_root = s == HEDDLE_OK;
-  if (s == HEDDLE_OK) s = heddle__program_resize(m, root, order, out, &why);
+  if (s == HEDDLE_OK) s = heddle__program_resize(m, root, order, NULL, out, &why);
   if (s == HEDDLE_OK) {
     atomic_store(&root->refusals, 0);
     atomic_store(&m->range_failures, 0);

@@ -17,9 +17,14 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
 void heddle__range_refuse(heddle__program *root);
 
 /* resize.c: the program of a smaller order by the root's plan; takes over order on success. HEDDLE_EUNSUPPORTED where a
- * plugin offers something else for these shapes, or a value would need more bytes than the root gave it. Any thread. */
-heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, heddle__order *order,
+ * plugin offers something else for these shapes, or a value would need more bytes than the root gave it. open, which may be
+ * NULL, has per value whether it will change later (sizes.h): regions that are resized then have shapes of their own. Any
+ * thread. */
+heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, heddle__order *order, const bool *open,
                                      heddle__program **out, heddle_error *err);
+
+/* resize.c: the size of a value in its layout, which a region of the device gives it. */
+heddle_status heddle__value_measure(heddle__plan *plan, uint32_t value, uint32_t device, heddle_error *err);
 
 /* resize.c: prepares a region for the shapes of a program, where op.resize does not serve them; heddle__program_op gives the
  * operator from then on. HEDDLE_EUNSUPPORTED as above. Any thread. */
@@ -33,5 +38,11 @@ static inline bool heddle__program_related(const heddle__program *a, const heddl
 /* Puts a related program under what is bound: launches and copies are resized, and segments where
  * that does not do are bound again by heddle__bound_refresh. Between runs. Cannot fail. */
 void heddle__bound_retarget(heddle__bound *b, heddle__program *program);
+
+/* The same for the side that runs, where the program was changed while the other one ran. */
+void heddle__bound_adapt(heddle__bound *b);
+
+/* Frees what a program prepared late, and what is bound of it. */
+void heddle__bound_forget_late(heddle__bound *b, heddle__program *program);
 
 #endif

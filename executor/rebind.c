@@ -8,6 +8,7 @@
 #include "core/parts.h"
 #include "executor/most.h"
 #include "executor/range.h"
+#include "executor/sizes.h"
 #include "executor/states.h"
 #include "executor/survive.h"
 
@@ -99,7 +100,25 @@ static heddle_status own_slot(heddle__bound *b, heddle__port *port, heddle_error
   return s;
 }
 
+/* The memory of a state value under its port. */
+static heddle_status put_held(heddle__bound *b, heddle__port *port, const heddle__held *held, heddle_error *err) {
+  heddle__memory *memory = NULL;
+  heddle_tensor_release(port->lent);
+  port->lent = NULL;
+  if (heddle__held_is_in(held, b->memory[port->alloc])) return HEDDLE_OK;
+  heddle_status s = heddle__held_lend(held, b->memory[port->alloc]->dev, &memory, err);
+  if (s == HEDDLE_OK) heddle__bound_replace(b, port->alloc, memory);
+  return s;
+}
+
 static heddle_status fill_lent(heddle_executor *ex, heddle__bound *b, heddle__port *port, heddle_error *err) {
+  const heddle__held *held = heddle__state_held(ex, port->io, true);
+  if (held != NULL) {
+    heddle_status s = put_held(b, port, held, err);
+    if (s != HEDDLE_OK) return s;
+    const heddle__memory *m = b->memory[port->alloc];
+    return heddle__memory_flush(b->memory[port->alloc], 0, m->bytes, err);
+  }
   heddle_tensor *t = ex->args[port->io].value;
   heddle_error why = {0};
   heddle_status s = t->bytes > 0 || t->dev != NULL ? lend(b, port, t, &why) : HEDDLE_OK;
@@ -212,6 +231,8 @@ static heddle_status lend_output(heddle_executor *ex, heddle__bound *b, uint32_t
   const heddle__known *known = heddle__bound_output(b, output);
   heddle_status s = heddle__executor_check_lent(ex, output, known->dtype, known->ndim, known->shape, err);
   if (s != HEDDLE_OK) return s;
+  const heddle__held *held = heddle__state_held(ex, output, false);
+  if (held != NULL) return put_held(b, port, held, err);
   const heddle__memory *m = b->memory[port->alloc];
   bool is_slot = m->lender == NULL && t->dev == NULL &&
                  t->data == (char *)m->host + b->program->plan->instances[port->instance].offset;
@@ -258,6 +279,8 @@ static void drop_bound(heddle_executor *ex) {
   heddle__bound *b = ex->bound;
   put_bound(ex, NULL);
   heddle__bound_free(b, true); /* no run is pending, and none hung: else the executor would be dead */
+  if (HEDDLE_HAS_RANGES) heddle__sizes_free(ex->sizes);
+  ex->sizes = NULL;
   atomic_store(&ex->has_outputs, false);
 }
 
@@ -335,28 +358,53 @@ static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__
   return s == HEDDLE_OK ? bind_with(ex, *program, out, err) : s;
 }
 
+/* The program for what is set: one of the executor's own where its shapes are listed, else of the model. */
+static heddle_status find_program(heddle_executor *ex, heddle__wish *wish, heddle__program **out, heddle_error *err) {
+  uint32_t lacks = HEDDLE__NONE;
+  *wish = (heddle__wish){.values = NULL};
+  if (HEDDLE_HAS_RANGES && ex->bound == NULL) { /* a failure took it */
+    heddle__sizes_free(ex->sizes);
+    ex->sizes = NULL;
+  }
+  heddle_status s = heddle__states_settle(ex, err);
+  *out = HEDDLE_HAS_RANGES && s == HEDDLE_OK ? heddle__sizes_take(ex->sizes, ex) : NULL;
+  if (s != HEDDLE_OK || *out != NULL) return s;
+  s = heddle__executor_wish(ex, wish, err);
+  if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, wish, &lacks, err);
+  if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
+  return s == HEDDLE_OK ? heddle__model_program(ex->active, wish, out, err) : s;
+}
+
+/* For what is bound for a range: sizes of its own, so that a new shape is neither planned nor allocated for. */
+static void list_sizes(heddle_executor *ex, const heddle__wish *wish, const heddle__bound *b) {
+  heddle__program *root = b->program->root;
+  if (!HEDDLE_HAS_RANGES || root == NULL || ex->sizes != NULL || ex->unlisted == root || wish->values == NULL) return;
+  if (heddle__sizes_make(ex->active, wish, root, &ex->sizes, NULL) == HEDDLE_OK && ex->sizes == NULL)
+    ex->unlisted = root;
+}
+
 heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
   if (ex->stale || ex->bound == NULL) {
     ex->stale = true; /* until all of what follows is done */
     heddle__wish wish;
     heddle__program *program = NULL;
-    uint32_t lacks = HEDDLE__NONE;
-    s = heddle__executor_wish(ex, &wish, err);
-    if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, &wish, &lacks, err);
-    if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
-    if (s == HEDDLE_OK) s = heddle__model_program(ex->active, &wish, &program, err);
+    s = find_program(ex, &wish, &program, err);
     heddle__bound *b = ex->bound;
     if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
-    if (s == HEDDLE_OK && b != NULL && b->program == program) s = heddle__states_turn(ex, b, err);
-    else if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program))
-      retarget(ex, program);
-    else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
+    if (s == HEDDLE_OK && b != NULL && b->program == program) {
+      s = heddle__states_turn(ex, b, err);
+      if (HEDDLE_HAS_RANGES && s == HEDDLE_OK) heddle__bound_adapt(b);
+    } else if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && b != NULL && heddle__program_related(b->program, program)) {
+      s = heddle__states_turn(ex, b, err);
+      if (s == HEDDLE_OK) retarget(ex, program);
+    } else if (s == HEDDLE_OK) s = bind_anew(ex, &wish, &program, &b, err);
     if (s == HEDDLE_OK && b->program->root != NULL && b->program->root != ex->last_root) {
       ex->last_root = b->program->root;
       atomic_fetch_add(&ex->growths, 1);
     }
-    if (s != HEDDLE_OK) (void)heddle__most_blame(ex->model, &wish, s, err);
+    if (s == HEDDLE_OK) list_sizes(ex, &wish, b);
+    else (void)heddle__most_blame(ex->model, &wish, s, err);
     heddle__program_release(program);
     heddle__wish_free(&wish);
     if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);

@@ -17,7 +17,8 @@
 typedef struct sizing {
   const heddle__plan *root;
   heddle__plan *plan;
-  bool *changed; /* per value: its shape, or its bytes where they are known */
+  const bool *open; /* per value: it will change later; NULL: none */
+  bool *changed;    /* per value: its shape, or its bytes where they are known */
   uint32_t *users;
 } sizing;
 
@@ -56,15 +57,14 @@ static heddle_status take_inferred(sizing *z, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static heddle_status measure(const sizing *z, uint32_t value, uint32_t device, heddle_error *err) {
-  heddle__value *v = &z->plan->values[value];
+heddle_status heddle__value_measure(heddle__plan *plan, uint32_t value, uint32_t device, heddle_error *err) {
+  heddle__value *v = &plan->values[value];
   uint64_t align = 1;
-  if (!z->changed[value]) return HEDDLE_OK;
   if (v->layout == 0) {
     v->size = v->known.bytes;
     return HEDDLE_OK;
   }
-  const heddle_device *dev = z->plan->devices[device].dev;
+  const heddle_device *dev = plan->devices[device].dev;
   const heddle_pvalue t = {.struct_size = sizeof t,
                            .dtype = v->known.dtype,
                            .shape = v->known.shape,
@@ -77,17 +77,24 @@ static heddle_status measure(const sizing *z, uint32_t value, uint32_t device, h
 
 /* ---- regions */
 
-static bool is_changed(const sizing *z, const heddle__region *r) {
+/* Whether a region has a value among those that are marked. */
+static bool has_marked(const sizing *z, const heddle__region *r, const bool *marks) {
   const heddle_graph *g = z->plan->req.graph;
-  if (r->kind == HEDDLE__REGION_REORDER) return z->changed[r->inputs[0]];
+  if (r->kind == HEDDLE__REGION_REORDER) return marks[r->inputs[0]];
   for (uint32_t i = 0; i < r->n_nodes; i++) {
     const heddle__node *n = &g->nodes[r->nodes[i]];
     for (uint32_t k = 0; k < n->n_inputs; k++)
-      if (n->inputs[k].node != HEDDLE__ABSENT && z->changed[heddle__entry_id(g, n->inputs[k])]) return true;
+      if (n->inputs[k].node != HEDDLE__ABSENT && marks[heddle__entry_id(g, n->inputs[k])]) return true;
     for (uint32_t k = 0; k < n->n_outputs; k++)
-      if (z->changed[n->first_entry + k]) return true;
+      if (marks[n->first_entry + k]) return true;
   }
   return false;
+}
+
+static bool is_changed(const sizing *z, const heddle__region *r) {
+  if (has_marked(z, r, z->changed)) return true;
+  const bool resizes = r->n_offers > 0 && (r->offers[r->offer].flags & HEDDLE_OFFER_RESIZES) != 0;
+  return z->open != NULL && resizes && has_marked(z, r, z->open);
 }
 
 static bool has_pair(const heddle__offer *o, int32_t in, int32_t out) {
@@ -177,7 +184,8 @@ static heddle_status size_regions(sizing *z, heddle_error *err) {
       z->changed[r->outputs[0]] = true;
     }
     if (has_step[i]) s = size_region(z, r, err);
-    for (uint32_t k = 0; k < r->n_outputs && s == HEDDLE_OK; k++) s = measure(z, r->outputs[k], r->device, err);
+    for (uint32_t k = 0; k < r->n_outputs && s == HEDDLE_OK; k++)
+      if (z->changed[r->outputs[k]]) s = heddle__value_measure(plan, r->outputs[k], r->device, err);
   }
   return s;
 }
@@ -200,8 +208,8 @@ static heddle_status size_instances(sizing *z, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-static heddle_status make_plan(const heddle__plan *root, const heddle__order *order, heddle__plan **out,
-                               heddle_error *err) {
+static heddle_status make_plan(const heddle__plan *root, const heddle__order *order, const bool *open,
+                               heddle__plan **out, heddle_error *err) {
   heddle__plan *plan = heddle__alloc(1, sizeof *plan);
   if (plan == NULL) return heddle__no_memory(err, "a plan");
   plan->req = root->req;
@@ -210,7 +218,7 @@ static heddle_status make_plan(const heddle__plan *root, const heddle__order *or
   plan->req.bounds = root->req.inputs;
   plan->schemas = root->schemas;
   heddle_status s = heddle__pass_infer(plan, err);
-  sizing z = {.root = root, .plan = plan};
+  sizing z = {.root = root, .plan = plan, .open = open};
   if (s == HEDDLE_OK) s = take_inferred(&z, err);
   if (s == HEDDLE_OK) {
     heddle__plan whole = *root; /* what is the root's is used where it lies */
@@ -233,7 +241,7 @@ static heddle_status make_plan(const heddle__plan *root, const heddle__order *or
 
 /* ---- the program */
 
-heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, heddle__order *order,
+heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, heddle__order *order, const bool *open,
                                      heddle__program **out, heddle_error *err) {
   *out = NULL;
   heddle__program *p = heddle__alloc(1, sizeof *p);
@@ -247,7 +255,7 @@ heddle_status heddle__program_resize(heddle_model *m, heddle__program *root, hed
   p->gates = root->gates;
   p->lanes = root->lanes;
   p->n_segments = root->n_segments;
-  heddle_status s = make_plan(root->plan, order, &p->plan, err);
+  heddle_status s = make_plan(root->plan, order, open, &p->plan, err);
   if (s == HEDDLE_OK) s = heddle__optimize_check(m, p->plan, err);
   if (s == HEDDLE_OK) {
     p->ops = heddle__alloc(p->plan->n_regions, sizeof *p->ops);
@@ -290,28 +298,37 @@ heddle_status heddle__program_late(heddle__program *p, uint32_t region, heddle_e
 
 /* ---- what is bound */
 
-/* Whether a step goes on with what is bound for it: its launch is resized, its copy gets another number of bytes. */
-static bool adapt(heddle__bound *b, const heddle__program *before, heddle__action *a) {
-  const heddle__plan *plan = b->program->plan;
+/* Whether a step goes on with what is bound for it: its launch is resized, its copy gets another number of bytes. What is
+ * bound may be older than the program that ran last: it is there twice where state values change places. Of shapes, those
+ * of the root alone never change. */
+static bool adapt(heddle__bound *b, heddle__action *a) {
+  const heddle__program *p = b->program;
+  const heddle__plan *plan = p->plan;
   const heddle__step *step = &plan->steps[a->step];
   if (step->kind == HEDDLE__STEP_OP) {
-    if (heddle__program_op(before, step->region) != heddle__program_op(b->program, step->region)) return false;
-    return before->plan->regions[step->region].ask == plan->regions[step->region].ask ||
+    const heddle_pregion *ask = plan->regions[step->region].ask;
+    const heddle__plan *root = p->root != NULL ? p->root->plan : plan;
+    if (a->prepared != heddle__program_op(p, step->region)) return false;
+    return (a->sized == ask && ask == root->regions[step->region].ask) ||
            heddle__action_resize(b, a, NULL) == HEDDLE_OK;
   }
   if (step->kind == HEDDLE__STEP_FINISH) return true;
   const uint32_t end = step->dst != HEDDLE__NONE ? step->dst : step->src;
-  const uint64_t now = plan->instances[end].bytes, was = before->plan->instances[end].bytes;
-  if (now == was) return true;
-  if (now == 0 || was == 0) return false; /* what is empty has no handle */
-  if (a->bytes != 0) a->bytes = now;
+  const uint64_t now = plan->instances[end].bytes;
+  if (step->kind == HEDDLE__STEP_RELEASE || step->kind == HEDDLE__STEP_ACQUIRE) {
+    a->bytes = b->memory[plan->instances[end].alloc]->coherent ? 0 : now;
+    return true;
+  }
+  if (now != a->bytes && (now == 0 || a->bytes == 0)) return false; /* what is empty has no handle */
+  a->bytes = now;
   return true;
 }
 
-void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
-  heddle__program *before = b->program;
+void heddle__bound_adapt(heddle__bound *b) {
+  const heddle__program *program = b->program;
   const bool has_parts = b->n_parts > 0; /* views of buffers have sizes of their own */
-  b->program = heddle__program_retain(program);
+  if (b->adapted == b->retargets) return;
+  b->adapted = b->retargets;
   for (uint32_t i = 0; i < program->n_segments; i++) {
     heddle__stretch *x = &b->stretches[i];
     x->stale = x->stale || has_parts || x->graph != NULL;
@@ -319,12 +336,39 @@ void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
     else if (x->stale) heddle__stretch_unbind(b, i);
     for (uint32_t k = 0; k < x->count; k++) {
       if (program->plan->steps[x->actions[k].step].kind == HEDDLE__STEP_OP && x->actions[k].launch == NULL) continue;
-      if (adapt(b, before, &x->actions[k])) continue;
+      if (adapt(b, &x->actions[k])) continue;
       heddle__action_unbind(&x->actions[k]);
       x->stale = true;
     }
     b->stale = b->stale || x->stale;
   }
   heddle__bound_drop_parts(b);
+}
+
+void heddle__bound_retarget(heddle__bound *b, heddle__program *program) {
+  heddle__program *before = b->program;
+  b->program = heddle__program_retain(program);
+  b->retargets++;
+  heddle__bound_adapt(b);
   heddle__program_release(before);
+}
+
+void heddle__bound_forget_late(heddle__bound *b, heddle__program *p) {
+  bool any = false;
+  for (uint32_t i = 0; p->late != NULL && i < p->plan->n_regions && !any; i++) any = atomic_load(&p->late[i]) != NULL;
+  if (!any) return;
+  heddle__bound_drop_other(b);
+  for (uint32_t i = 0; i < p->n_segments; i++) {
+    heddle__stretch *x = &b->stretches[i];
+    for (uint32_t k = 0; k < x->count; k++) {
+      heddle__action *a = &x->actions[k];
+      const heddle__step *step = &p->plan->steps[a->step];
+      if (step->kind != HEDDLE__STEP_OP || a->launch == NULL || a->prepared != atomic_load(&p->late[step->region]))
+        continue;
+      heddle__stretch_forget(b, i);
+      heddle__action_unbind(a);
+      b->stale = x->stale = true;
+    }
+  }
+  heddle__program_forget_late(p);
 }

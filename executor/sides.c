@@ -7,8 +7,18 @@
 
 /* The side that runs becomes the other one. */
 static void flip(heddle__bound *b) {
-  heddle__side *o = b->other, here = {b->memory,  b->imports,  b->parts,     b->n_parts,    b->cap_parts,
-                                      b->actions, b->launches, b->stretches, b->n_recorded, b->stale};
+  heddle__side *o = b->other;
+  const heddle__side here = {.memory = b->memory,
+                             .imports = b->imports,
+                             .parts = b->parts,
+                             .n_parts = b->n_parts,
+                             .cap_parts = b->cap_parts,
+                             .actions = b->actions,
+                             .launches = b->launches,
+                             .stretches = b->stretches,
+                             .n_recorded = b->n_recorded,
+                             .adapted = b->adapted,
+                             .stale = b->stale};
   b->memory = o->memory;
   b->imports = o->imports;
   b->parts = o->parts;
@@ -18,6 +28,7 @@ static void flip(heddle__bound *b) {
   b->launches = o->launches;
   b->stretches = o->stretches;
   b->n_recorded = o->n_recorded;
+  b->adapted = o->adapted;
   b->stale = o->stale;
   *o = here;
 }
@@ -55,6 +66,7 @@ static heddle_status make_other(heddle__bound *b, heddle_error *err) {
                        .actions = heddle__alloc(plan->n_steps, sizeof *side.actions),
                        .launches = heddle__alloc(plan->n_steps, sizeof *side.launches),
                        .stretches = heddle__alloc(n_segments, sizeof *side.stretches),
+                       .adapted = b->retargets,
                        .stale = true};
   heddle__side *other = heddle__alloc(1, sizeof *other);
   if (other == NULL || side.memory == NULL || side.imports == NULL || side.actions == NULL || side.launches == NULL ||

@@ -53,7 +53,9 @@ struct heddle_executor {
   heddle_error dead_words;  /* written before dead */
   atomic_int dead;          /* HEDDLE_OK, or what every call answers */
   atomic_bool has_outputs;
-  const void *last_root; /* the program for bounds that the last size was of; to compare alone */
+  struct heddle__sizes *sizes; /* sizes.h: of the bound program's root; NULL: there are none */
+  const void *unlisted;        /* a root that has none; to compare alone */
+  const void *last_root;       /* the program for bounds that the last size was of; to compare alone */
   atomic_ullong runs, copies, bytes_copied, replays, retries, failovers, growths;
 };
 

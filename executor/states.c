@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/parts.h"
+#include "executor/range.h"
 #include "executor/stages.h"
 
 enum { LEAST_BYTES = 256, PAGE = 4096 };
@@ -104,9 +105,9 @@ heddle_status heddle__held_make(heddle_device *place, heddle_dtype dtype, uint32
 }
 
 heddle_status heddle__held_lend(const heddle__held *held, heddle_device *dev, heddle__memory **out, heddle_error *err) {
-  const heddle_tensor *base = held->store->base;
-  if (held->store->dev != NULL) return heddle__memory_lend(held->view, out, err);
-  return heddle__memory_import(dev, base->data, base->bytes, 1, held->view, out, err);
+  heddle_tensor *base = held->store->base; /* all of it, so that a value that grows stays where it is */
+  if (held->store->dev != NULL) return heddle__memory_lend(base, out, err);
+  return heddle__memory_import(dev, base->data, base->bytes, 1, base, out, err);
 }
 
 void heddle__held_drop(heddle__held *held) {
@@ -314,7 +315,11 @@ static heddle_status spare_for(heddle_executor *ex, heddle__state *st, heddle_de
     heddle__held_drop(x);
     *x = fresh;
   } else if (!same) {
-    s = show(x, known->dtype, known->ndim, known->shape, err);
+    const bool is_ours = atomic_load_explicit(&x->view->references, memory_order_acquire) ==
+                         1U + (ex->results[st->output].lent == x->view);
+    if (is_ours && x->view->ndim == known->ndim && (x->view->bytes > 0 || x->view->dev != NULL))
+      s = heddle__tensor_reshape(x->view, known->shape, err);
+    else s = show(x, known->dtype, known->ndim, known->shape, err);
   }
   if (s != HEDDLE_OK) return s;
   heddle__result *r = &ex->results[st->output];
@@ -370,7 +375,7 @@ static const heddle__port *port_at(const heddle__bound *b, uint32_t k) {
 static bool is_bound(const heddle_executor *ex, const heddle__bound *b) {
   for (uint32_t k = 0; k < b->n_inputs + b->n_outputs; k++) {
     const heddle__held *held = heddle__state_held(ex, port_at(b, k)->io, k < b->n_inputs);
-    if (held != NULL && b->memory[port_at(b, k)->alloc]->lender != held->view) return false;
+    if (held != NULL && !heddle__held_is_in(held, b->memory[port_at(b, k)->alloc])) return false;
   }
   return true;
 }
@@ -383,7 +388,7 @@ heddle_status heddle__states_turn(heddle_executor *ex, heddle__bound *b, heddle_
     const heddle__held *held = heddle__state_held(ex, port_at(b, k)->io, k < b->n_inputs);
     const uint32_t alloc = port_at(b, k)->alloc;
     heddle__memory *memory = NULL;
-    if (held == NULL || b->memory[alloc]->lender == held->view) continue;
+    if (held == NULL || heddle__held_is_in(held, b->memory[alloc])) continue;
     s = heddle__held_lend(held, b->memory[alloc]->dev, &memory, err);
     if (s == HEDDLE_OK) heddle__bound_replace_here(b, alloc, memory);
   }
@@ -397,6 +402,7 @@ heddle_status heddle__states_begin(heddle_executor *ex, heddle_error *err) {
   if (ex->stale || ex->bound == NULL || !all->turned) return HEDDLE_OK;
   heddle_status s = heddle__states_place(ex, ex->bound->program, err);
   if (s == HEDDLE_OK) s = heddle__states_turn(ex, ex->bound, err);
+  if (HEDDLE_HAS_RANGES && s == HEDDLE_OK) heddle__bound_adapt(ex->bound);
   if (s == HEDDLE_OK) all->turned = false;
   return s;
 }

@@ -70,6 +70,11 @@ void heddle__held_drop(heddle__held *held);
 /* The memory of a value as that of an allocation of dev's. */
 heddle_status heddle__held_lend(const heddle__held *held, heddle_device *dev, heddle__memory **out, heddle_error *err);
 
+/* Whether an allocation's memory is that of the value. */
+static inline bool heddle__held_is_in(const heddle__held *held, const heddle__memory *memory) {
+  return memory->lender == held->store->base;
+}
+
 /* What an input or output of a program is to lie in; NULL: it is no state value's, or has no bytes. */
 const heddle__held *heddle__state_held(const heddle_executor *ex, uint32_t io, bool is_input);
 

@@ -38,4 +38,12 @@ bool attention_lengths_fit(const onednn *self, const attention *a, uint32_t part
 heddle_status attention_lengths_make(onednn *self, const attention *a, uint32_t parts, onednn_special **out,
                                      heddle_error *err);
 
+/* Nanoseconds on one thread. */
+double attention_cost(const attention *a);
+
+/* ---- onednn_cache.c: the same where a length decides how far heads lie apart, as in caches that grow: a few rows at a
+ * time, by kernels that no length is compiled into. */
+bool attention_cache_fit(const onednn *self, const attention *a, uint64_t *workspace);
+heddle_status attention_cache_make(onednn *self, const attention *a, onednn_special **out, heddle_error *err);
+
 #endif

@@ -57,7 +57,7 @@ static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static double cost_of(const attention *a) {
+double attention_cost(const attention *a) {
   const double scores = (double)a->batch * (double)a->heads * (double)a->rows * (double)a->keys;
   return 3000 + scores * (0.02 * (double)(a->q.dims[3] + a->v.dims[3]) + 0.5);
 }
@@ -68,7 +68,7 @@ static void cut(const onednn *self, heads *h) {
   enum { FEW_ROWS = 16, MANY_ROWS = 64 };
   const attention *a = &h->a;
   const int64_t threads = self->host->parallelism(self->host->ctx);
-  int64_t wanted = onednn_parts_for(self, cost_of(a));
+  int64_t wanted = onednn_parts_for(self, attention_cost(a));
   if (wanted > threads && a->batch * a->rows / wanted < MANY_ROWS) wanted = threads; /* each part packs K and V */
   const int64_t row_bytes = a->heads * a->keys * (int64_t)sizeof(float);
   h->batch = least(a->batch, TILE_BYTES / row_bytes / a->rows);
@@ -172,10 +172,13 @@ static dnnl_status_t plan(const onednn *self, const heddle_pregion *region, head
   return s;
 }
 
-/* Whether the lengths of a region will change, and can. */
-static bool takes_lengths(const onednn *self, const heddle_pregion *region, const heads *h, uint64_t *workspace) {
-  return (region->flags & HEDDLE_REGION_OPEN) != 0 && !h->fast &&
-         attention_lengths_fit(self, &h->a, h->parts, workspace);
+/* How lengths of a region that will change are served. */
+typedef enum changes { NONE, LENGTHS, CACHE } changes;
+
+static changes changes_of(const onednn *self, const heddle_pregion *region, const heads *h, uint64_t *workspace) {
+  if ((region->flags & HEDDLE_REGION_OPEN) == 0 || h->fast) return NONE;
+  if (attention_lengths_fit(self, &h->a, h->parts, workspace)) return LENGTHS;
+  return attention_cache_fit(self, &h->a, workspace) ? CACHE : NONE;
 }
 
 static uint64_t workspace_of(const heads *h) {
@@ -191,7 +194,7 @@ heddle_status attention_query(const onednn *self, const heddle_pregion *region, 
     heddle_layout layouts[ONEDNN_INPUTS] = {0};
     if (h.fast) layouts[h.a.q.slot] = layouts[h.a.k.slot] = layouts[h.a.v.slot] = onednn_plain_layout(dnnl_bf16);
     uint64_t lengths = 0; /* set also where they do not fit */
-    const bool resizes = takes_lengths(self, region, &h, &lengths);
+    const bool resizes = changes_of(self, region, &h, &lengths) != NONE;
     const heddle_poffer answer = {
         .struct_size = sizeof answer,
         .flags = resizes ? HEDDLE_OFFER_RESIZES : 0,
@@ -199,7 +202,7 @@ heddle_status attention_query(const onednn *self, const heddle_pregion *region, 
         .input_flags = h.a.flags,
         .workspace_bytes = resizes ? lengths : workspace_of(&h),
         .workspace_align = CPU_ALIGNMENT,
-        .cost_ns = cost_of(&h.a),
+        .cost_ns = attention_cost(&h.a),
     };
     s = offer(sink, &answer, err);
     *made = *only = s == HEDDLE_OK;
@@ -380,10 +383,12 @@ heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint
   *made = d == dnnl_success;
   if (d != dnnl_success && d != dnnl_out_of_memory) d = dnnl_unimplemented; /* as query has it */
   if (offer > 0 && d == dnnl_success) d = dnnl_unimplemented;
-  if (d == dnnl_success && takes_lengths(self, region, &h, &workspace)) {
+  const changes how = d == dnnl_success ? changes_of(self, region, &h, &workspace) : NONE;
+  if (how != NONE) {
     drop(&h);
     set_operands(&h, region, operands);
-    return attention_lengths_make(self, &h.a, h.parts, out, err);
+    return how == CACHE ? attention_cache_make(self, &h.a, out, err)
+                        : attention_lengths_make(self, &h.a, h.parts, out, err);
   }
   const int before = onednn_threads_enter(self);
   for (uint32_t i = 0; i < h.n_kinds && d == dnnl_success; i++)

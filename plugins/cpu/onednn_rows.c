@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define TARGET __attribute__((target("avx512f,avx512dq,fma")))
@@ -97,8 +98,22 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void onednn_narr
   }
 }
 
+static bool has_512(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+}
+
+static bool has_256(void) {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
 onednn_softmax_row onednn_find_softmax(void) {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return softmax_512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return softmax_256;
-  return NULL;
+  return has_512() ? softmax_512 : has_256() ? softmax_256 : NULL;
+}
+
+onednn_few_rows onednn_find_dots(void) {
+  return has_512() ? dots_512 : has_256() ? dots_256 : NULL;
+}
+
+onednn_few_rows onednn_find_sums(void) {
+  return has_512() ? sums_512 : has_256() ? sums_256 : NULL;
 }

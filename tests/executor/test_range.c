@@ -35,7 +35,8 @@ typedef struct subject {
 static heddle_status make(subject *t, const char *devices, const char *key, const char *value, uint32_t in_flight,
                           const char *dim) {
   static sketch s;
-  const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", "check,fault"}, {key, value}};
+  const char *layers = strcmp(key, "sim.capture") == 0 ? "off" : "check,fault"; /* a layer allocates */
+  const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", layers}, {key, value}};
   const int64_t square[] = {WIDTH, WIDTH};
   heddle_tensor *w = floats(square, 2, -0.125f, 0.001f);
   const char *name = "w";
@@ -195,6 +196,84 @@ static void launches_stay(void **state) {
   }
 }
 
+/* What is written in place for a length is what a plan of that length has: values, their bytes, and what plugins are asked. */
+static void a_length_is_as_if_planned(void **state) {
+  (void)state;
+  for (int p = 0; p < PLACES; p++) {
+    subject t;
+    heddle_executor *ex;
+    set_up(&t, places[p], "sim.delay_us", "0", 1);
+    OK(heddle_executor_create(t.model, &ex, &err));
+    for (int64_t n = 128; n > 2; n -= 25) OK(run(&t, ex, n, false, &err));
+    for (int64_t n = 5; n < MOST; n += 17) {
+      heddle__wish wish;
+      heddle__order *order = NULL;
+      heddle__program *fresh = NULL;
+      OK(run(&t, ex, n, false, &err));
+      const heddle__program *at = program_of(ex);
+      assert_non_null(ex->sizes);
+      OK(heddle__executor_wish(ex, &wish, &err));
+      OK(heddle__order_make(t.model, &wish, &order, &err));
+      OK(heddle__program_resize(t.model, at->root, order, NULL, &fresh, &err));
+      assert_ptr_not_equal(fresh, at);
+      for (uint32_t i = 0; i < at->plan->n_values; i++) {
+        const heddle__value *a = &at->plan->values[i], *b = &fresh->plan->values[i];
+        assert_int_equal(a->known.bytes, b->known.bytes);
+        assert_int_equal(a->known.ndim, b->known.ndim);
+        assert_memory_equal(a->known.shape, b->known.shape, a->known.ndim * sizeof *a->known.shape);
+      }
+      for (uint32_t i = 0; i < at->plan->n_instances; i++)
+        assert_int_equal(at->plan->instances[i].bytes, fresh->plan->instances[i].bytes);
+      for (uint32_t i = 0; i < at->plan->n_regions; i++) {
+        const heddle_pregion *a = at->plan->regions[i].ask, *b = fresh->plan->regions[i].ask;
+        const heddle_pvalue *x = a != NULL ? a->values.data : NULL, *y = b != NULL ? b->values.data : NULL;
+        for (uint64_t k = 0; x != NULL && k < a->values.count; k++)
+          assert_memory_equal(x[k].shape, y[k].shape, (size_t)x[k].ndim * sizeof *x->shape);
+      }
+      assert_int_equal(at->bytes_copied, fresh->bytes_copied);
+      heddle__program_release(fresh);
+      heddle__wish_free(&wish);
+    }
+    heddle_executor_release(ex);
+    tear_down(&t);
+  }
+}
+
+/* After a run at the bound a length that was never seen costs no allocation, neither here nor in the plugin: the next one is
+ * made to fail, and is still to come after all runs. */
+static void lengths_allocate_nothing(void **state) {
+  (void)state;
+  static const char *const devices[] = {"cpu", "sim:0"};
+  enum { LENGTHS = 12 };
+  for (int p = 0; p < 2; p++) {
+    subject t;
+    heddle_executor *ex;
+    heddle_tensor *x[LENGTHS];
+    set_up(&t, devices[p], "sim.capture", "0", 1);
+    OK(heddle_executor_create(t.model, &ex, &err));
+    OK(run(&t, ex, 100, false, &err));
+    OK(run(&t, ex, 128, false, &err));
+    OK(run(&t, ex, 90, false, &err));
+    for (int i = 0; i < LENGTHS; i++) {
+      const int64_t shape[] = {128 - i * 9, WIDTH};
+      OK(heddle_tensor_create(NULL, HEDDLE_FLOAT32, shape, 2, &x[i], &err));
+    }
+    heddle__alloc_fail_at(1);
+    for (int i = 0; i < LENGTHS; i++) {
+      OK(heddle_executor_set_input(ex, 0, x[i], &err));
+      OK(heddle_executor_run(ex, HEDDLE_FOREVER, &err));
+      if (heddle__bound_output(ex->bound, 0)->shape[0] != 128 - i * 9) fail_msg("run %d has another length", i);
+    }
+    void *next = heddle__alloc(1, 1);
+    heddle__alloc_fail_at(0);
+    if (next != NULL) fail_msg("%s: something was allocated", devices[p]);
+    for (int i = 0; i < LENGTHS; i++) heddle_tensor_release(x[i]);
+    OK(run(&t, ex, 41, false, &err));
+    heddle_executor_release(ex);
+    tear_down(&t);
+  }
+}
+
 /* The n-th call of a kind fails: an error or none, and the same and other lengths are right afterwards. */
 static void calls_fail_in_a_resize(void **state) {
   (void)state;
@@ -332,4 +411,5 @@ static void maxima_of_dimensions(void **state) {
 }
 
 CASES(CASE(maxima_of_dimensions), CASE(a_program_grows_and_is_resized), CASE(launches_stay),
-      CASE(calls_fail_in_a_resize), CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))
+      CASE(a_length_is_as_if_planned), CASE(lengths_allocate_nothing), CASE(calls_fail_in_a_resize),
+      CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))

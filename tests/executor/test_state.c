@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "executor/state.h"
 #include "heddle/state.h"
 
 enum { N = 256, RUNS = 40 };
@@ -142,16 +143,21 @@ static void forks_run_at_once(void **state) {
 
 /* ---- values that grow */
 
+/* A value of N elements more in each run. */
+static void sketch_growth(sketch *s, const char *device) {
+  int past = put_input(s, "past", "[\"length\"]", "\"float32\""), x = put_input(s, "x", "[256]", "\"float32\"");
+  int twice = NODE(s, "Add", "twice", device, x, x);
+  int grown = NODE(s, "Concat", "present", device, past, twice);
+  *strrchr(s->nodes, '}') = '\0';
+  add_text(s->nodes, sizeof s->nodes, ",\"attrs\":{\"axis\":0}}");
+  put_head(s, grown);
+}
+
 static void a_value_grows_and_is_cut(void **state) {
   (void)state;
   sketch s = {.n = 0};
   rig t;
-  int past = put_input(&s, "past", "[\"length\"]", "\"float32\""), x = put_input(&s, "x", "[256]", "\"float32\"");
-  int twice = NODE(&s, "Add", "twice", "sim:0", x, x);
-  int grown = NODE(&s, "Concat", "present", "sim:0", past, twice);
-  *strrchr(s.nodes, '}') = '\0';
-  add_text(s.nodes, sizeof s.nodes, ",\"attrs\":{\"axis\":0}}");
-  put_head(&s, grown);
+  sketch_growth(&s, "sim:0");
   make(&t, "sim.delay_us=20", &s, "past:present");
   heddle_state_info info = {.struct_size = sizeof info};
   for (int run = 0; run < 6; run++) {
@@ -175,6 +181,40 @@ static void a_value_grows_and_is_cut(void **state) {
   OK(heddle_executor_state_info(t.ex, 0, &info, &err));
   assert_true(info.is_reset == 1 && info.bytes == 0);
   rig_end(&t);
+}
+
+/* Below a bound nothing is bound anew: in each run the launches and the memory are those of the run before the last. */
+static void a_value_that_grows_stays_bound(void **state) {
+  (void)state;
+  enum { FIRST = 18, END = 31, MOST = 16 }; /* between bounds of 16 and 32 times N */
+  static const char *const devices[] = {"cpu:0", "sim:0"};
+  for (int k = 0; k < 2; k++) {
+    sketch s = {.n = 0};
+    rig t;
+    heddle_plaunch *launches[2][MOST] = {{NULL}};
+    const heddle__memory *memory[2][MOST] = {{NULL}};
+    sketch_growth(&s, devices[k]);
+    make(&t, "sim.capture=0", &s, "past:present");
+    for (int run = 0; run < END; run++) {
+      uint32_t n = 0;
+      set(t.ex, (float)run);
+      OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
+      const heddle__bound *b = t.ex->bound;
+      for (uint32_t i = 0; i < b->program->n_segments; i++)
+        for (uint32_t a = 0; a < b->stretches[i].count && n < MOST; a++, n++) {
+          heddle_plaunch *launch = b->stretches[i].actions[a].launch;
+          if (run >= FIRST + 2 && launch != launches[run % 2][n]) fail_msg("%s, run %d: bound anew", devices[k], run);
+          launches[run % 2][n] = launch;
+        }
+      assert_true(n > 0 && n < MOST);
+      for (uint32_t i = 0; i < b->program->plan->n_allocs && i < MOST; i++) {
+        if (run >= FIRST + 2 && b->memory[i] != memory[run % 2][i]) fail_msg("%s, run %d: moved", devices[k], run);
+        memory[run % 2][i] = b->memory[i];
+      }
+      assert_true(last_of(t.ex) == 2 * (float)run);
+    }
+    rig_end(&t);
+  }
 }
 
 /* ---- tensors of a device */
@@ -217,4 +257,4 @@ static void executors_share_a_tensor(void **state) {
 }
 
 CASES(CASE(a_run_that_is_not_waited_for), CASE(a_run_that_is_cancelled), CASE(forks_run_at_once),
-      CASE(a_value_grows_and_is_cut), CASE(executors_share_a_tensor))
+      CASE(a_value_grows_and_is_cut), CASE(a_value_that_grows_stays_bound), CASE(executors_share_a_tensor))

@@ -1,5 +1,6 @@
 """Shapes that change from run to run, in random order: programs over ranges of shapes against ONNX Runtime. An encoder, and
-models in which Slice, Concat, Pad, Resize, Expand, Range and Loop depend on dimensions; on cpu, sim, OpenCL and mixtures.
+models in which Slice, Concat, Pad, Resize, Expand, Range and Loop depend on dimensions; on cpu, sim, OpenCL and mixtures. Attention
+over keys that lie apart by their number, as in caches, against onnx.reference.
 
 labels: ctypes
 timeout: 300
@@ -13,6 +14,7 @@ import onnxruntime
 import pocl
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 RUNS = int(20 * float(os.environ.get("HEDDLE_TEST_SCALE", 1)))
 WIDTH = 16
@@ -131,5 +133,46 @@ def test_random_shapes(tmp_path, name, devices, place, threads):
         want, got = session.run(None, {"x": x})[0], ex.output(0)
         assert got.shape == want.shape
         assert np.abs(got - want).max(initial=0) <= 1e-4 * max(1, np.abs(want).max(initial=0)), (b, n)
+    for thing in (ex, ours, ctx):
+        thing.close()
+
+
+def over_a_cache(heads, groups, size, turned, mask):
+    """Softmax(q k' / 2 + mask) v. k is [b, groups, s, size], or turned; a mask has as many dimensions as are given."""
+    net = Net()
+    k = "k" if turned else net.node("Transpose", "k", perm=[0, 1, 3, 2])
+    scores = net.node("Mul", net.node("MatMul", "q", k), net.const(np.float32(0.5)))
+    if mask:
+        scores = net.node("Add", scores, "mask")
+    y = net.node("Transpose", net.node("MatMul", net.node("Softmax", scores, axis=-1), "v"), perm=[0, 2, 1, 3])
+    shapes = {"q": ["b", heads, "r", size], "k": ["b", groups, size, "s"] if turned else ["b", groups, "s", size],
+              "v": ["b", groups, "s", size], "mask": {0: None, 1: ["s"], 2: ["r", "s"], 4: ["b", 1, "r", "s"]}[mask]}
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n, shape in shapes.items() if shape]
+    graph = helper.make_graph(net.nodes, "cache", inputs, [helper.make_tensor_value_info(y, TensorProto.FLOAT, None)],
+                              net.weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), shapes
+
+
+@pytest.mark.parametrize("heads,groups,size,turned,mask,threads", [
+    (4, 4, 64, False, 0, 1), (3, 3, 20, False, 4, 2), (4, 1, 16, False, 1, 2), (2, 2, 37, True, 2, 1), (5, 5, 1, True, 4, 1)])
+def test_attention_over_a_cache(tmp_path, heads, groups, size, turned, mask, threads):
+    model, shapes = over_a_cache(heads, groups, size, turned, mask)
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    reference, rand = ReferenceEvaluator(model), random.Random(size)
+    ctx = capi.Context(threads=threads, optimize="on", layers="check")
+    ours = capi.Model.load(ctx, path, devices="cpu")
+    ex = capi.Executor(ours)
+    for turn in range(RUNS + 6):
+        sizes = {"b": rand.choice([1, 1, 2]), "r": rand.choice([1, 1, 1, 2, 7, 8, 9, 30]), "s": rand.randint(1, rand.choice([6, 50, 120]))}
+        if turn == 1:
+            sizes = {"b": 2, "r": 32, "s": 128}  # the bound
+        feed = {name: RNG.standard_normal([sizes.get(d, d) for d in shape]).astype(np.float32) for name, shape in shapes.items() if shape}
+        if mask and sizes["s"] > 1:
+            feed["mask"][..., 1::3] = -np.inf
+        for name, value in feed.items():
+            ex.set_input(name, value)
+        ex.run()
+        np.testing.assert_allclose(ex.output(0), reference.run(None, feed)[0], rtol=1e-4, atol=1e-5, err_msg=str(sizes))
     for thing in (ex, ours, ctx):
         thing.close()
