@@ -121,6 +121,38 @@ static inline void gate_open(gate *g) {
   pthread_mutex_unlock(&g->lock);
 }
 
+/* Memory of the host that copies in a stream do not wait for. */
+static inline float *host_make(size_t bytes) {
+  void *at = NULL;
+  if (is_opencl()) {
+    at = malloc(bytes);
+    assert_non_null(at);
+  } else if (strcmp(accelerator, "cuda") == 0) {
+    VENDOR(vendor_library("HEDDLE_CUDA_DRIVER", "libcuda.so.1"), cuMemHostAlloc, int, (void **, size_t, unsigned));
+    cuda_enter(0, false);
+    DONE(cuMemHostAlloc(&at, bytes, 1));
+    cuda_enter(0, true);
+  } else {
+    VENDOR(vendor_library("HEDDLE_ROCM_DRIVER", "libamdhip64.so"), hipHostMalloc, int, (void **, size_t, unsigned));
+    DONE(hipHostMalloc(&at, bytes, 1));
+  }
+  return at;
+}
+
+static inline void host_free(void *at) {
+  if (is_opencl()) {
+    free(at);
+  } else if (strcmp(accelerator, "cuda") == 0) {
+    VENDOR(vendor_library("HEDDLE_CUDA_DRIVER", "libcuda.so.1"), cuMemFreeHost, int, (void *));
+    cuda_enter(0, false);
+    DONE(cuMemFreeHost(at));
+    cuda_enter(0, true);
+  } else {
+    VENDOR(vendor_library("HEDDLE_ROCM_DRIVER", "libamdhip64.so"), hipHostFree, int, (void *));
+    DONE(hipHostFree(at));
+  }
+}
+
 /* The host's memory is used until the stream has finished. */
 static inline void stream_copy(uint64_t stream, const heddle_tensor *t, void *host, bool in) {
   void *s = (void *)(uintptr_t)stream;
@@ -144,7 +176,7 @@ static inline void stream_copy(uint64_t stream, const heddle_tensor *t, void *ho
   }
 }
 
-static inline void stream_end(uint64_t stream, bool release) {
+static inline void stream_end(uint64_t stream, int device, bool release) {
   void *s = (void *)(uintptr_t)stream;
   if (is_opencl()) {
     VENDOR(cl_library(), clFinish, int32_t, (void *));
@@ -155,10 +187,10 @@ static inline void stream_end(uint64_t stream, bool release) {
     void *library = vendor_library("HEDDLE_CUDA_DRIVER", "libcuda.so.1");
     VENDOR(library, cuStreamSynchronize, int, (void *));
     VENDOR(library, cuStreamDestroy_v2, int, (void *));
-    cuda_enter(0, false);
+    cuda_enter(device, false);
     DONE(cuStreamSynchronize(s));
     if (release) DONE(cuStreamDestroy_v2(s));
-    cuda_enter(0, true);
+    cuda_enter(device, true);
   } else {
     void *library = vendor_library("HEDDLE_ROCM_DRIVER", "libamdhip64.so");
     VENDOR(library, hipStreamSynchronize, int, (void *));
