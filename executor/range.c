@@ -182,6 +182,7 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
     heddle__order_free(wide);
     return s;
   }
+  atomic_fetch_add(&m->growths, 1);
   say_grown(m, root->order_of, order);
   *out = heddle__model_keep(m, root, true);
   supersede(m, *out);

@@ -240,7 +240,7 @@ def queue_of(tensor, number):
     capsule = tensor.__dlpack__()  # a DLManagedTensor begins with the handle
     c.pythonapi.PyCapsule_GetPointer.restype = c.c_void_p
     c.pythonapi.PyCapsule_GetPointer.argtypes = [c.py_object, c.c_char_p]
-    mem = c.c_void_p.from_address(c.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor"))
+    mem = c.c_void_p(c.c_void_p.from_address(c.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor")).value)
     context, devices, code = c.c_void_p(), (c.c_void_p * 16)(), c.c_int()
     assert cl.clGetMemObjectInfo(mem, 0x1106, c.c_size_t(8), c.byref(context), None) == 0
     assert cl.clGetContextInfo(context, 0x1081, c.c_size_t(c.sizeof(devices)), devices, None) == 0
