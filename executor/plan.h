@@ -95,7 +95,7 @@ typedef struct heddle__request {
   const heddle__plan_input *bounds; /* of a size of a range: the inputs of the program for its bounds; shown only */
   const struct heddle__most *most;  /* the maxima of the options (most.h), n_most of them; shown only */
   uint32_t n_most;
-  uint32_t growths; /* programs for bounds that the model had planned before this one; shown only */
+  uint32_t growths; /* programs for bounds that the model has planned, this one included; shown only */
   bool open;        /* the shapes are bounds: launches will be resized (range.h) */
 } heddle__request;
 

@@ -1,5 +1,6 @@
 """Tensors in memory of a device, bound to inputs and outputs: used there, handed to other executors, no byte over the host.
 timeout: 300"""
+import json
 import os
 import tempfile
 
@@ -285,3 +286,18 @@ def test_streams_of_the_caller():
         taken.__dlpack__(stream="first")
     with pytest.raises(BufferError):
         taken.__dlpack__(stream=-2)
+
+
+def test_a_plan_shows_bounds_and_growths():
+    _, executor = executors("sim:0", net(2, shape=["length", 8]))
+    seen = []
+    for length in 16, 20, 30, 40, 10:
+        executor.set_input("x", np.zeros((length, 8), np.float32))
+        executor.run()
+        plan = json.loads(executor.explain("json"))
+        dimension, = plan["dimensions"]
+        seen.append((dimension["name"], dimension["value"], dimension["bound"]))
+        assert {r["sizes"] for r in plan["regions"]} == {None if length == 16 else "resized"}
+    assert seen == [("length", 16, None)] + [("length", n, bound) for n, bound in ((20, 32), (30, 32), (40, 64), (10, 64))]
+    assert executor.stats()["growths"] == 2 and plan["growths"] == 2
+    assert "planned for 1 to 64" in executor.explain("text")
