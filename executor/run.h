@@ -19,8 +19,8 @@ typedef struct heddle__helm {
   void *user;
   uint64_t deadline_ns;            /* monotonic; HEDDLE_FOREVER: none */
   struct heddle__profile *profile; /* times each step; NULL: nothing is timed */
-  enum heddle__helm_aim aim;
   atomic_uint *step; /* where the host's step is noted that is begun; NULL: nowhere */
+  heddle__helm_aim aim;
 } heddle__helm;
 
 typedef enum heddle__run_end {
