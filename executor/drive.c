@@ -294,9 +294,14 @@ heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddl
 }
 
 void heddle__drive_hand(heddle__drive *d, bool to_hand) {
+  const part as = to_hand ? PART_HAND : PART_SUBMIT;
+  const uint64_t run = atomic_load(&d->run);
   heddle_status s = HEDDLE_OK;
-  if (!take_helm(d)) return;
-  if (atomic_load(&d->pending) != 0) drive(d, HEDDLE_FOREVER, to_hand ? PART_HAND : PART_SUBMIT, &s, NULL);
+  if (!take_helm(d)) { /* the executor's thread has it, from the run before or since this one began */
+    (void)wait_slowly(d, run, HEDDLE_FOREVER, as, NULL);
+    return;
+  }
+  if (atomic_load(&d->pending) != 0) drive(d, HEDDLE_FOREVER, as, &s, NULL);
   release_helm(d);
 }
 
