@@ -41,6 +41,7 @@ heddle_part(RANKS "One graph over the ranks of a communicator" executor/ranks/*.
 heddle_part(RARE_OPERATORS "Operators that plugins/common/more infers" graph/general/*.c)
 heddle_part(ROUTES "The self-test of routes between devices" executor/routes/*.c)
 heddle_part(STATE "State values: outputs of a run that are inputs of the next one")
+heddle_part(STREAMS "Callers' streams, and runs of several executors that events order" core/trail/*.c executor/chain/*.c)
 heddle_part(SURVIVE "Retry and failover of failed runs" executor/survive/*.c)
 heddle_part(WEIGHTS "The cache of packed weights" executor/weights/*.c)
 heddle_part(TVM "libheddle_tvm: libraries that TVM compiled, and TVM's C API")

@@ -53,6 +53,7 @@
   S(stream, submit, (STREAM, ERR), (stream, err)) \
   S(stream, sync, (STREAM, uint64_t timeout_ns, ERR), (stream, timeout_ns, err)) \
   S(stream, query, (STREAM, ERR), (stream, err)) \
+  S(stream, adopt, (DEV, uint64_t handle, heddle_pstream * *out, ERR), (dev, handle, out, err)) \
   S(event, create, (DEV, heddle_pevent * *out, ERR), (dev, out, err)) \
   S(event, record, (heddle_pevent * event, STREAM, ERR), (event, stream, err)) \
   S(event, wait, (STREAM, heddle_pevent * event, ERR), (stream, event, err)) \

@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/trail.h"
 
 #define HOST_ALIGN 256
 
@@ -119,7 +120,8 @@ static heddle_status make_on_device(heddle_tensor *t, heddle_device *dev, heddle
   t->buffer = buffer;
   t->dev = dev;
   heddle_context_retain(dev->ctx);
-  return heddle__tensor_zero(t, err);
+  s = heddle__uses_make(&t->uses, err);
+  return s == HEDDLE_OK ? heddle__tensor_zero(t, err) : s;
 }
 
 heddle_status heddle_tensor_create(heddle_device *dev, heddle_dtype dtype, const int64_t *shape, uint32_t ndim,
@@ -211,6 +213,12 @@ static heddle_status adopt(heddle_tensor *t, const heddle__adopted *a, heddle_er
     heddle__device_close(dev);
     return s;
   }
+  s = heddle__uses_make(&t->uses, err);
+  if (s != HEDDLE_OK) {
+    dev->t->memory.free(dev->handle, t->buffer);
+    heddle__device_close(dev);
+    return s;
+  }
   t->kind = HEDDLE__TENSOR_DEVICE;
   t->dev = dev;
   heddle_context_retain(dev->ctx);
@@ -230,6 +238,7 @@ heddle_status heddle__tensor_adopt(const heddle__adopted *a, heddle_dtype dtype,
     t->kind = HEDDLE__TENSOR_SHARED;
     t->dev = a->dev;
     t->buffer = a->shared->buffer;
+    t->uses = heddle__uses_retain(a->shared->uses);
   } else {
     s = adopt(t, a, err);
   }
@@ -251,6 +260,7 @@ heddle_tensor *heddle_tensor_retain(heddle_tensor *t) {
 
 void heddle_tensor_release(heddle_tensor *t) {
   if (t == NULL || atomic_fetch_sub_explicit(&t->references, 1, memory_order_acq_rel) != 1) return;
+  heddle__uses_release(t->uses);
   if (t->kind == HEDDLE__TENSOR_DEVICE) {
     heddle_context *ctx = t->dev->ctx;
     t->dev->t->memory.free(t->dev->handle, t->buffer);

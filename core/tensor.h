@@ -22,10 +22,11 @@ typedef enum heddle__tensor_kind {
 struct heddle_tensor {
   atomic_uint references;
   heddle__tensor_kind kind;
-  heddle_device *dev;     /* of a device that is not inline; NULL: host memory. The tensor, or what it shares, holds
+  heddle_device *dev;        /* of a device that is not inline; NULL: host memory. The tensor, or what it shares, holds
                              dev->ctx */
-  heddle_pbuffer *buffer; /* with dev: the whole buffer, elements from offset 0; else NULL */
-  void *data;             /* element [0, ..., 0] in host memory; NULL with dev, and where there are no elements */
+  heddle_pbuffer *buffer;    /* with dev: the whole buffer, elements from offset 0; else NULL */
+  struct heddle__uses *uses; /* with dev: who used the buffer last (core/trail.h); else, or in a build without, NULL */
+  void *data;                /* element [0, ..., 0] in host memory; NULL with dev, and where there are no elements */
   heddle_dtype dtype;
   uint32_t ndim;
   int64_t shape[HEDDLE__TENSOR_MAX_NDIM];

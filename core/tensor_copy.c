@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "core/tensor.h"
+#include "core/trail.h"
 
 /* How long a copy may take before the device is taken to hang. */
 #define COPY_TIMEOUT_NS UINT64_C(60000000000)
@@ -55,7 +56,8 @@ typedef struct errand {
   const void *pointer;
   void *target;
   uint64_t bytes;
-  uint64_t rows, dst_step, src_step; /* rows not 0: that many copies of dst, src and bytes, so far apart */
+  uint64_t rows, dst_step, src_step;   /* rows not 0: that many copies of dst, src and bytes, so far apart */
+  struct heddle__uses *reads, *writes; /* of the tensors: runs that were submitted come first */
 } errand;
 
 static heddle_status enqueue(heddle_device *dev, heddle_pstream *stream, const errand *e, heddle_error *err) {
@@ -78,10 +80,13 @@ static heddle_status run_errand(heddle_device *dev, const errand *e, heddle_erro
   if (s == HEDDLE_OK) s = heddle__device_check(dev, err);
   if (s != HEDDLE_OK) return s;
   s = dev->t->stream.create(dev->handle, HEDDLE_STREAM_COPY, 0, &stream, &words);
+  if (s == HEDDLE_OK) s = heddle__uses_wait(e->reads, NULL, false, dev, stream, &words);
+  if (s == HEDDLE_OK) s = heddle__uses_wait(e->writes, NULL, true, dev, stream, &words);
   if (s == HEDDLE_OK) s = enqueue(dev, stream, e, &words);
   bool quiet; /* where not, idle has failed, and the plugin keeps what it needs */
   if (s == HEDDLE_OK) s = heddle__device_settle(dev, stream, COPY_TIMEOUT_NS, &quiet, &words);
   if (stream != NULL) dev->t->stream.close(stream);
+  if (s == HEDDLE_OK) heddle__uses_written(e->writes);
   if (s == HEDDLE_OK) return HEDDLE_OK;
   if (s == HEDDLE_EDEVICE) heddle__device_fault(dev, words.api_code, words.text);
   if (err != NULL) *err = words;
@@ -90,11 +95,14 @@ static heddle_status run_errand(heddle_device *dev, const errand *e, heddle_erro
 }
 
 heddle_status heddle__tensor_zero(heddle_tensor *t, heddle_error *err) {
-  return run_errand(t->dev, &(errand){.dst = t->buffer, .bytes = t->bytes}, err);
+  return run_errand(t->dev, &(errand){.dst = t->buffer, .bytes = t->bytes, .writes = t->uses}, err);
 }
 
 heddle_status heddle__tensor_read(const heddle_tensor *t, void *dst, heddle_error *err) {
-  if (t->dev != NULL) return run_errand(t->dev, &(errand){.src = t->buffer, .target = dst, .bytes = t->bytes}, err);
+  if (t->dev != NULL) {
+    const errand e = {.src = t->buffer, .target = dst, .bytes = t->bytes, .reads = t->uses};
+    return run_errand(t->dev, &e, err);
+  }
   if (!t->contiguous) copy_strided(t, dst, NULL, t->data, t->strides);
   else if (t->bytes > 0) memcpy(dst, t->data, (size_t)t->bytes);
   return HEDDLE_OK;
@@ -117,7 +125,10 @@ static heddle_status check_writable(const heddle_tensor *t, heddle_error *err) {
 heddle_status heddle__tensor_write(heddle_tensor *t, const void *src, heddle_error *err) {
   heddle_status s = check_writable(t, err);
   if (s != HEDDLE_OK) return s;
-  if (t->dev != NULL) return run_errand(t->dev, &(errand){.dst = t->buffer, .pointer = src, .bytes = t->bytes}, err);
+  if (t->dev != NULL) {
+    const errand e = {.dst = t->buffer, .pointer = src, .bytes = t->bytes, .writes = t->uses};
+    return run_errand(t->dev, &e, err);
+  }
   if (!t->contiguous) copy_strided(t, t->data, t->strides, src, NULL);
   else if (t->bytes > 0) memcpy(t->data, src, (size_t)t->bytes);
   return HEDDLE_OK;
@@ -151,8 +162,14 @@ heddle_status heddle__tensor_cut(heddle_tensor *dst, const heddle_tensor *src, u
   from = to * (uint64_t)src->shape[axis];
   to *= (uint64_t)dst->shape[axis];
   if (dst->dev != NULL) {
-    const errand e = {
-        .dst = dst->buffer, .src = src->buffer, .bytes = to, .rows = rows, .dst_step = to, .src_step = from};
+    const errand e = {.dst = dst->buffer,
+                      .src = src->buffer,
+                      .bytes = to,
+                      .rows = rows,
+                      .dst_step = to,
+                      .src_step = from,
+                      .reads = src->uses,
+                      .writes = dst->uses};
     return run_errand(dst->dev, &e, err);
   }
   for (uint64_t i = 0; i < rows; i++)
@@ -189,8 +206,11 @@ heddle_status heddle_tensor_copy(heddle_tensor *dst, const heddle_tensor *src, h
   heddle_status s = check_alike(dst, src, err);
   if (s == HEDDLE_OK) s = check_writable(dst, err);
   if (s != HEDDLE_OK || dst == src || src->count == 0 || (dst->dev != NULL && dst->buffer == src->buffer)) return s;
-  if (dst->dev != NULL && dst->dev == src->dev)
-    return run_errand(dst->dev, &(errand){.dst = dst->buffer, .src = src->buffer, .bytes = dst->bytes}, err);
+  if (dst->dev != NULL && dst->dev == src->dev) {
+    const errand e = {
+        .dst = dst->buffer, .src = src->buffer, .bytes = dst->bytes, .reads = src->uses, .writes = dst->uses};
+    return run_errand(dst->dev, &e, err);
+  }
   if (src->dev != NULL && dst->dev == NULL && dst->contiguous) return heddle__tensor_read(src, dst->data, err);
   if (src->dev == NULL && dst->dev != NULL && src->contiguous) return heddle__tensor_write(dst, src->data, err);
   if (src->dev != NULL || dst->dev != NULL) return copy_through(dst, src, err);

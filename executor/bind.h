@@ -108,7 +108,8 @@ typedef struct heddle__bound {
   uint64_t own_bytes;    /* of memory, without constants */
   uint64_t orphan_bytes; /* counted as such on its devices */
   uint64_t granule;
-  heddle_device *culprit; /* where the last run failed; NULL: it did not, or it is not known */
+  struct heddle__chain *chain; /* chain.h: of its executor, since its last run; NULL: none */
+  heddle_device *culprit;      /* where the last run failed; NULL: it did not, or it is not known */
   struct heddle__bound *next_orphan;
 } heddle__bound;
 

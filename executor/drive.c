@@ -64,6 +64,8 @@ void heddle__drive_begin(heddle__drive *d, const heddle__work *work, void *self,
 typedef enum part {
   PART_WAIT,   /* drives, if no other thread does */
   PART_ATTEND, /* does not drive */
+  PART_SUBMIT, /* drives until what is ready is submitted */
+  PART_HAND,   /* drives until all is submitted */
   PART_OWN     /* drives while no other thread wants to: the executor's own thread */
 } part;
 
@@ -145,6 +147,9 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, he
                          .user = d,
                          .deadline_ns = deadline_ns,
                          .profile = d->profile,
+                         .aim = as == PART_SUBMIT ? HEDDLE__AIM_SUBMIT
+                                : as == PART_HAND ? HEDDLE__AIM_HAND
+                                                  : HEDDLE__AIM_END,
                          .step = as == PART_OWN && atomic_load(&d->lengthy) ? &d->step : NULL};
     end = d->work->drive(d->self, &helm, &s, &d->words);
     if (end != HEDDLE__RUN_FAILED || d->again == NULL) break;
@@ -152,6 +157,7 @@ static heddle__run_end drive(heddle__drive *d, uint64_t deadline_ns, part as, he
     if (s == HEDDLE_OK && deadline_ns != HEDDLE_FOREVER && heddle__now_ns() >= deadline_ns) end = HEDDLE__RUN_LATE;
   } while (s == HEDDLE_OK && end != HEDDLE__RUN_LATE);
   heddle__watch_leave(&watch);
+  if (end == HEDDLE__RUN_LATE && (as == PART_SUBMIT || as == PART_HAND)) return end;
   if (end == HEDDLE__RUN_LATE) {
     char what[320];
     const uint32_t step = d->work->say(d->self, what, sizeof what);
@@ -285,6 +291,18 @@ heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddl
   const bool attend = deadline_ns != HEDDLE_FOREVER && atomic_load_explicit(&d->lengthy, memory_order_relaxed) &&
                       heddle__drive_pending(d) && heddle__drive_leave(d, NULL) == HEDDLE_OK;
   return take_part(d, deadline_ns, attend ? PART_ATTEND : PART_WAIT, err);
+}
+
+void heddle__drive_hand(heddle__drive *d, bool to_hand) {
+  const part as = to_hand ? PART_HAND : PART_SUBMIT;
+  const uint64_t run = atomic_load(&d->run);
+  heddle_status s = HEDDLE_OK;
+  if (!take_helm(d)) { /* the executor's thread has it, from the run before or since this one began */
+    (void)wait_slowly(d, run, HEDDLE_FOREVER, as, NULL);
+    return;
+  }
+  if (atomic_load(&d->pending) != 0) drive(d, HEDDLE_FOREVER, as, &s, NULL);
+  release_helm(d);
 }
 
 void heddle__drive_cancel(heddle__drive *d) {

@@ -84,6 +84,10 @@ heddle_status heddle__drive_wait(heddle__drive *d, uint64_t deadline_ns, heddle_
 /* The same, and not late: where the run has long steps and there is a deadline, the executor's thread drives. */
 heddle_status heddle__drive_attend(heddle__drive *d, uint64_t deadline_ns, heddle_error *err);
 
+/* Drives the pending run until all of it is submitted, and no further; to_hand false: as far as that can be done without a
+ * wait and work of the host's. Its end is reported by wait. */
+void heddle__drive_hand(heddle__drive *d, bool to_hand);
+
 /* Leaves the pending run to the executor's thread, which is started where there is none. */
 heddle_status heddle__drive_leave(heddle__drive *d, heddle_error *err);
 

@@ -8,6 +8,7 @@
 #include "core/failure.h"
 #include "core/trace.h"
 #include "core/watch.h"
+#include "executor/chain.h"
 #include "executor/flight.h"
 #include "executor/sizes.h"
 #include "executor/stages.h"
@@ -70,6 +71,7 @@ HEDDLE__COLD void heddle__single_free(heddle_executor *ex) {
   else heddle__model_keep_orphan(ex->active, ex->bound);
   if (HEDDLE_HAS_RANGES) heddle__sizes_free(ex->sizes);
   heddle__drive_finish(&ex->drive);
+  heddle__chain_free(ex);
   for (uint32_t i = 0; ex->args != NULL && i < ex->n_args; i++) heddle_tensor_release(ex->args[i].value);
   for (uint32_t i = 0; ex->results != NULL && i < ex->n_results; i++) {
     heddle_tensor_release(ex->results[i].lent);
@@ -202,8 +204,9 @@ heddle_status heddle__single_run(heddle_executor *ex, bool timed, uint64_t deadl
 heddle_status heddle__single_start(heddle_executor *ex, heddle_error *err) {
   heddle_status s = ex->course->begin(ex, false, err);
   if (s != HEDDLE_OK) return s;
+  if (ex->chain != NULL) heddle__chain_start(ex);
   s = heddle__drive_leave(&ex->drive, err);
-  if (s != HEDDLE_OK) heddle__drive_cancel(&ex->drive); /* nothing was submitted */
+  if (s != HEDDLE_OK) heddle__drive_cancel(&ex->drive);
   return s;
 }
 

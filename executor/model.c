@@ -530,7 +530,8 @@ heddle_status heddle_model_explain(heddle_model *m, heddle_explain_format format
   heddle__plan *plan = NULL;
   if (values == NULL || late == NULL) s = heddle__no_memory(err, "a plan's inputs");
   if (s == HEDDLE_OK) s = take_values(m, names, tensors, n, values, late, err);
-  if (s == HEDDLE_OK) s = heddle__order_make(m, &(heddle__wish){.values = values, .late = late}, &order, err);
+  if (s == HEDDLE_OK)
+    s = heddle__order_make(m, &(heddle__wish){.values = values, .late = late, .to_most = m->ranges}, &order, err);
   atomic_fetch_add(&m->users, 1);
   if (s == HEDDLE_OK) s = heddle__optimize_plan(m, order, &plan, err);
   atomic_fetch_sub(&m->users, 1);

@@ -59,6 +59,7 @@ struct heddle_model {
   bool is_part;                    /* of a stage; rules of settings are those of the whole */
   bool is_spare, is_small;         /* made to run without lost devices; to take less memory */
   struct heddle_model *next_spare; /* in the list of the model that it takes the place of */
+  atomic_uint growths;             /* programs for bounds that were planned */
   atomic_uint range_failures;      /* bounds in a row that could not be planned for */
   atomic_uint users;               /* executors that run it, and plans in the making */
   bool has_lock;
@@ -86,8 +87,9 @@ typedef struct heddle__wish {
   const heddle_tensor *const *values; /* what was set; NULL where nothing was */
   const bool *late;                   /* a constant that this executor sets itself */
   const heddle__keep *target;         /* plan only what this value needs, and give it; NULL: the graph's outputs */
-  bool exact;                         /* a program for these shapes alone: range.h */
-  const heddle_tensor *const *lent;   /* per output: what is bound to it, or NULL; NULL: to none */
+  bool to_most;                     /* dimensions with a maximum have that, as the first program for a range has them */
+  bool exact;                       /* a program for these shapes alone: range.h */
+  const heddle_tensor *const *lent; /* per output: what is bound to it, or NULL; NULL: to none */
 } heddle__wish;
 
 /* A request with all that it points to, and the bytes that tell it from others. */

@@ -83,6 +83,17 @@ int64_t heddle__most_of(const heddle_model *m, uint32_t arg, uint32_t dim) {
   return most;
 }
 
+bool heddle__most_raise(const heddle_model *m, uint32_t arg, uint32_t ndim, int64_t *shape) {
+  bool any = false;
+  for (uint32_t d = 0; HEDDLE_HAS_DIMENSIONS && d < ndim; d++) {
+    const int64_t most = heddle__most_of(m, arg, d);
+    if (most == 0) continue;
+    shape[d] = most;
+    any = true;
+  }
+  return any;
+}
+
 heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int64_t *shape, heddle_error *err) {
   for (uint32_t i = 0; HEDDLE_HAS_DIMENSIONS && i < m->n_most; i++) {
     const heddle__most *x = &m->most[i];

@@ -14,6 +14,9 @@ heddle_status heddle__most_read(heddle_model *m, const char *const *rules, size_
 /* The maximum of a dimension of an input (by position in graph->args); 0: none. */
 int64_t heddle__most_of(const heddle_model *m, uint32_t arg, uint32_t dim);
 
+/* Sets the dimensions of an input that have a maximum to it; whether there is one. */
+bool heddle__most_raise(const heddle_model *m, uint32_t arg, uint32_t ndim, int64_t *shape);
+
 /* HEDDLE_EINVAL where a shape, of as many dimensions as the input has, is beyond a maximum: names the dimension. */
 heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int64_t *shape, heddle_error *err);
 

@@ -6,6 +6,7 @@
 #include "core/parts.h"
 #include "core/trace.h"
 #include "core/watch.h"
+#include "executor/chain.h"
 #include "executor/course.h"
 #include "executor/explain.h"
 #include "executor/states.h"
@@ -81,6 +82,7 @@ static void take_outputs(heddle_executor *ex, heddle_status *status, heddle_erro
 static heddle_status end_plain(void *user, heddle_status status, const char *hung, heddle_error *words) {
   heddle_executor *ex = user;
   if (status == HEDDLE_OK) take_outputs(ex, &status, words);
+  if (ex->chain != NULL) heddle__chain_end(ex, status);
   return ex->tracing || hung != NULL ? heddle__single_ended(ex, status, hung, words) : status;
 }
 
@@ -103,6 +105,7 @@ HEDDLE__COLD heddle_status heddle__plain_again(void *user, heddle_status status,
   d->self = ex->bound;
   if (status == HEDDLE_OK && d->profile != NULL) status = take_profile(ex, words);
   d->profile = d->profile != NULL ? ex->profile : NULL;
+  if (status == HEDDLE_OK && ex->chain != NULL) status = heddle__chain_begin(ex, words);
   if (status == HEDDLE_OK) heddle__run_reset(ex->bound);
   return status;
 }
@@ -114,6 +117,12 @@ static heddle_status check_devices(const heddle__bound *b, heddle_error *err) {
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;
+}
+
+static HEDDLE__COLD heddle_status survive_begin(heddle_executor *ex, heddle_status s, heddle_error *err) {
+  heddle__chain_end(ex, s);
+  s = heddle__survive(ex, s, true, err);
+  return s == HEDDLE_OK && ex->chain != NULL ? heddle__chain_begin(ex, err) : s;
 }
 
 /* The checks are a few loads where nothing changed since the last run. */
@@ -129,14 +138,18 @@ static heddle_status begin_plain(heddle_executor *ex, bool timed, heddle_error *
   if (s != HEDDLE_OK) return heddle__name_file(ex->model, s, err);
   if (ex->unset != HEDDLE__NONE) return heddle__executor_say_unset(ex, ex->unset, err);
   s = check_devices(ex->bound, err);
+  if (s == HEDDLE_OK && ex->chain != NULL) s = heddle__chain_begin(ex, err);
   if (s == HEDDLE_OK && ex->copies_in) s = heddle__executor_copy_in(ex, ex->bound, err);
   ex->tries = 0;
-  if (s != HEDDLE_OK) s = heddle__survive(ex, s, true, err);
+  if (s != HEDDLE_OK) s = survive_begin(ex, s, err);
   if (s != HEDDLE_OK) return s;
   ex->tracing = heddle__trace_on(heddle__context_trace(ex->model->ctx)) && !timed;
   if (timed || ex->tracing) {
     s = take_profile(ex, err);
-    if (s != HEDDLE_OK) return s;
+    if (s != HEDDLE_OK) {
+      heddle__chain_end(ex, s);
+      return s;
+    }
     ex->began_ns = heddle__now_ns();
   }
   atomic_store_explicit(&ex->has_outputs, false, memory_order_relaxed);
@@ -163,7 +176,8 @@ static heddle_status run_plain(heddle_executor *ex, bool timed, uint64_t deadlin
 /* Runs a program that is bound for this once, and copies its only output. */
 static heddle_status run_once(heddle_executor *ex, heddle__program *program, heddle_tensor **out, heddle_error *err) {
   heddle__bound *b = NULL;
-  heddle_status s = heddle__bound_make(program, &ex->drive.waker, NULL, &b, err);
+  heddle_status s = heddle__chain_settle(ex, err);
+  if (s == HEDDLE_OK) s = heddle__bound_make(program, &ex->drive.waker, NULL, &b, err);
   if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, false, err);
   if (s == HEDDLE_OK) s = heddle__bound_refresh(b, err);
   if (s == HEDDLE_OK && heddle__executor_unset(ex, b) != HEDDLE__NONE)

@@ -94,7 +94,10 @@ typedef struct heddle__request {
   bool late;     /* values are brought to devices with a limit when they are used there, not when they are made */
   bool plain;    /* offers in plain layouts are taken, those with the smallest workspaces */
   const heddle__plan_input *bounds; /* of a size of a range: the inputs of the program for its bounds; shown only */
-  bool open;                        /* the shapes are bounds: launches will be resized (range.h) */
+  const struct heddle__most *most;  /* the maxima of the options (most.h), n_most of them; shown only */
+  uint32_t n_most;
+  uint32_t growths; /* programs for bounds that the model has planned, this one included; shown only */
+  bool open;        /* the shapes are bounds: launches will be resized (range.h) */
 } heddle__request;
 
 /* ---------------------------------------------------------------- devices and values: infer */

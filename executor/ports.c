@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "executor/chain.h"
 #include "executor/flight.h"
 #include "executor/stages.h"
 #include "executor/states.h"
@@ -142,6 +143,7 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
   heddle__state *st = heddle__state_of_arg(ex, i);
   if (st != NULL) return heddle__state_write(ex, st, t, err);
   heddle_status s = heddle__model_fits(ex->model, i, t->dtype, t->ndim, t->shape, err);
+  if (s == HEDDLE_OK && how == HEDDLE__LEND) s = heddle__chain_need(ex, t, err);
   if (s != HEDDLE_OK) return s;
   bool planned = planned_as(ex, i, t), is_own = how == HEDDLE__COPY && arg->value != NULL && !arg->lent;
   bool has_place = ex->bound == NULL || (planned && !ex->stale && has_slot(ex, i));
@@ -352,6 +354,8 @@ heddle_status heddle_executor_bind_output(heddle_executor *whole, uint32_t i, he
   if (other != NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "output '%s': the tensor overlaps the one bound to input '%s'", r->name,
                         other);
+  s = heddle__chain_need(ex, value, err);
+  if (s != HEDDLE_OK) return s;
   heddle_tensor *before = r->lent;
   r->lent = value != NULL ? heddle_tensor_retain(value) : NULL;
   bool planned = ex->bound != NULL && !ex->stale;

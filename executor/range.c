@@ -177,11 +177,13 @@ static heddle_status grow(heddle_model *m, const heddle__wish *wish, const heddl
   bool is_wider = false;
   heddle_status s = widen(m, wish, order, &wide, &is_wider, err);
   if (s != HEDDLE_OK || !is_wider) return s;
+  wide->req.growths++;
   s = heddle__program_make(m, wide, &root, err);
   if (s != HEDDLE_OK) {
     heddle__order_free(wide);
     return s;
   }
+  atomic_fetch_add(&m->growths, 1);
   say_grown(m, root->order_of, order);
   *out = heddle__model_keep(m, root, true);
   supersede(m, *out);

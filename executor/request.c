@@ -109,6 +109,9 @@ static heddle_status take_input(heddle_model *m, const heddle__wish *wish, heddl
     heddle_status s = heddle__model_fits(m, i, t->dtype, t->ndim, t->shape, err);
     if (s != HEDDLE_OK) return s;
     take_tensor(in, t);
+    if (wish->to_most && !m->feeds[i] && heddle__most_raise(m, i, type->ndim, in->known.shape))
+      s = heddle__tensor_bytes(in->known.dtype, in->known.ndim, in->known.shape, &in->known.bytes, err);
+    if (s != HEDDLE_OK) return s;
     if (wish->target == NULL && heddle__model_tie(m, i) == NULL) in->home = heddle__model_home(m, t);
     if (!m->feeds[i]) return HEDDLE_OK;
     o->copies[i] = t->bytes <= SIZE_MAX ? heddle__alloc_aligned((size_t)t->bytes, 64) : NULL;
@@ -116,11 +119,17 @@ static heddle_status take_input(heddle_model *m, const heddle__wish *wish, heddl
     in->known.data = o->copies[i];
     return heddle__tensor_read(t, o->copies[i], err);
   }
-  if (!is_fixed(type)) return HEDDLE_OK;
+  int64_t shape[HEDDLE__MAX_NDIM];
+  for (uint32_t d = 0; d < HEDDLE__MAX_NDIM; d++)
+    shape[d] = type->has_shape && d < type->ndim ? type->dims[d].value : 0;
+  if (wish->to_most && type->has_shape && !m->feeds[i]) (void)heddle__most_raise(m, i, type->ndim, shape);
+  bool is_known = type->has_dtype && type->has_shape;
+  for (uint32_t d = 0; is_known && d < type->ndim; d++) is_known = shape[d] >= 0;
+  if (!is_known) return HEDDLE_OK;
   in->has_shape = true;
   in->known.dtype = type->dtype;
   in->known.ndim = type->ndim;
-  for (uint32_t d = 0; d < type->ndim; d++) in->known.shape[d] = type->dims[d].value;
+  for (uint32_t d = 0; d < type->ndim; d++) in->known.shape[d] = shape[d];
   return heddle__tensor_bytes(in->known.dtype, in->known.ndim, in->known.shape, &in->known.bytes, err);
 }
 
@@ -273,6 +282,13 @@ static void make_view(heddle__order *o, const heddle_graph *g, const heddle__kee
   v->n_heads = 1;
 }
 
+/* Whether some input is laid out for a maximum. */
+static bool takes_most(const heddle_model *m, const heddle__order *o) {
+  for (uint32_t i = 0; i < m->n_most; i++)
+    if (o->inputs[m->most[i].arg].has_shape && !m->feeds[m->most[i].arg]) return true;
+  return false;
+}
+
 heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, heddle__order **out, heddle_error *err) {
   *out = NULL;
   heddle__order *o = heddle__alloc(1, sizeof *o);
@@ -319,6 +335,10 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
                              .no_reuse = (m->flags & HEDDLE_MODEL_NO_REUSE) != 0,
                              .slots = (m->flags & HEDDLE_MODEL_SLOTS) != 0,
                              .fast = (m->flags & HEDDLE_MODEL_FAST) != 0};
+  o->req.most = m->most;
+  o->req.n_most = m->n_most;
+  o->req.growths = atomic_load(&m->growths);
+  o->req.open = wish->to_most && takes_most(m, o);
   heddle__optimize_order(m, wish, o);
   *out = o;
   return HEDDLE_OK;

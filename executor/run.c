@@ -8,6 +8,7 @@
 #include "core/context.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "executor/chain.h"
 #include "executor/profile.h"
 #include "executor/watchdog.h"
 
@@ -359,6 +360,14 @@ static HEDDLE__COLD void find_cause(trip *t) {
   }
 }
 
+/* Others may follow the run once all of it is submitted. */
+static heddle__run_end hand_on(trip *t) {
+  heddle_status s = heddle__chain_hand(t->b, t->err);
+  if (s == HEDDLE_OK) return HEDDLE__RUN_DONE;
+  t->status = heddle__prefix(t->err, s, "a mark behind the run: ");
+  return HEDDLE__RUN_FAILED;
+}
+
 heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, heddle_status *status,
                                   heddle_error *err) {
   trip t = {.b = b, .helm = helm, .err = err, .check_in = 1, .check_every = 1};
@@ -372,6 +381,9 @@ heddle__run_end heddle__run_drive(heddle__bound *b, const heddle__helm *helm, he
     }
     bool moved = false, left = true;
     end = b->all_inline ? HEDDLE__RUN_DONE : submit_ready(&t, &moved);
+    if (end == HEDDLE__RUN_DONE && b->chain != NULL) end = hand_on(&t);
+    if (end == HEDDLE__RUN_DONE && helm->aim != HEDDLE__AIM_END)
+      if (helm->aim == HEDDLE__AIM_SUBMIT || heddle__chain_handed(b)) return HEDDLE__RUN_LATE;
     if (end == HEDDLE__RUN_DONE) end = run_one_host(&t, &moved, &left);
     if (end != HEDDLE__RUN_DONE || !left) break;
     if (!moved) end = sleep_until_woken(&t, seen, &dry);

@@ -7,6 +7,10 @@
 
 struct heddle__profile;
 
+/* How far to drive: to the end; only to submit what is ready now; or until the run was handed on (chain.h). Both latter
+ * return HEDDLE__RUN_LATE. */
+typedef enum heddle__helm_aim { HEDDLE__AIM_END, HEDDLE__AIM_SUBMIT, HEDDLE__AIM_HAND } heddle__helm_aim;
+
 /* What the driving thread waits on. */
 typedef struct heddle__helm {
   heddle__waker *waker;     /* of the bound program's fences */
@@ -15,7 +19,8 @@ typedef struct heddle__helm {
   void *user;
   uint64_t deadline_ns;            /* monotonic; HEDDLE_FOREVER: none */
   struct heddle__profile *profile; /* times each step; NULL: nothing is timed */
-  atomic_uint *step;               /* where the host's step is noted that is begun; NULL: nowhere */
+  atomic_uint *step; /* where the host's step is noted that is begun; NULL: nowhere */
+  heddle__helm_aim aim;
 } heddle__helm;
 
 typedef enum heddle__run_end {

@@ -7,6 +7,7 @@
 #include "executor/profile.h"
 
 typedef struct heddle__states heddle__states;
+typedef struct heddle__chain heddle__chain;
 
 /* An input as the caller left it. */
 typedef struct heddle__arg {
@@ -43,6 +44,7 @@ struct heddle_executor {
   bool lent_shapes;                /* some input's lent memory decides shapes: it is read again before each run */
   uint32_t unset;                  /* an input that the program needs and that is not set; HEDDLE__NONE: none */
   heddle__states *states;          /* states.h: outputs that are inputs of the next run; NULL: there is none */
+  heddle__chain *chain;            /* chain.h: the order beside others' work on the same devices; NULL: there is none */
   struct heddle__objects *objects; /* texts and sequences of a run, objects.h; NULL: there are none */
   bool lent_objects;               /* they are an outer executor's */
   struct heddle__staged *staged;   /* stages.c's: of a model in stages; then bound stays NULL */

@@ -321,6 +321,17 @@ static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
   return c.status;
 }
 
+#if HEDDLE_ABI_MINOR >= 2
+static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
+  BEGIN("stream.adopt", HEDDLE__ANY_THREAD);
+  W *d = heddle__unwrap(&c, dev, HEDDLE__DEVICE);
+  heddle_pstream *real = NULL;
+  CALL(NEXT->stream.adopt(d->real, handle, &real, err));
+  GIVE(HEDDLE__STREAM, heddle_pstream, d, NULL, NEXT->stream.close(real));
+  return c.status;
+}
+#endif
+
 /* ---- event, fence */
 
 static void event_free(heddle_pevent *event) {
@@ -422,6 +433,9 @@ void heddle__wrap_core_tables(struct heddle__layers *layers) {
   PUT(stream, submit);
   PUT(stream, sync);
   PUT(stream, query);
+#if HEDDLE_ABI_MINOR >= 2
+  PUT(stream, adopt);
+#endif
   PUT(event, free);
   PUT(event, create);
   PUT(event, record);

@@ -87,11 +87,13 @@ static json_t *regions_of(const heddle__plan *plan, bool *lost) {
   for (uint32_t i = 0; i < plan->n_regions; i++) {
     const heddle__region *r = &plan->regions[i];
     add(list,
-        json_pack("{sI ss so sI so so so so so}", "id", (json_int_t)i, "kind", kinds[r->kind], "label", words(r->label),
-                  "device", (json_int_t)r->device, "nodes", numbers_of(r->nodes, r->n_nodes, lost), "inputs",
-                  numbers_of(r->inputs, r->n_inputs, lost), "outputs", numbers_of(r->outputs, r->n_outputs, lost),
-                  "reads", layouts_of(plan, r->device, r->inputs, r->n_inputs, lost), "writes",
-                  layouts_of(plan, r->device, r->outputs, r->n_outputs, lost)),
+        json_pack("{sI ss so sI so so so so so so}", "id", (json_int_t)i, "kind", kinds[r->kind], "label",
+                  words(r->label), "device", (json_int_t)r->device, "nodes", numbers_of(r->nodes, r->n_nodes, lost),
+                  "inputs", numbers_of(r->inputs, r->n_inputs, lost), "outputs",
+                  numbers_of(r->outputs, r->n_outputs, lost), "reads",
+                  layouts_of(plan, r->device, r->inputs, r->n_inputs, lost), "writes",
+                  layouts_of(plan, r->device, r->outputs, r->n_outputs, lost), "sizes",
+                  heddle__explain_sizes(plan, r) != NULL ? json_string(heddle__explain_sizes(plan, r)) : json_null()),
         lost);
   }
   return list;
@@ -106,6 +108,19 @@ static json_t *streams_of(const heddle__plan *plan, bool *lost) {
                   heddle__explain_stream(s->kind), "host", (int)s->is_host, "steps", (json_int_t)s->n_steps),
         lost);
   }
+  return list;
+}
+
+static json_t *dimensions_of(const heddle__plan *plan, bool *lost) {
+  json_t *list = json_array();
+  heddle__explain_dim d;
+  for (uint32_t arg = 0, dim = 0; heddle__explain_next_dim(plan, &arg, &dim, &d);)
+    add(list,
+        json_pack("{so sI so sI so so}", "input", words(d.input), "dimension", (json_int_t)d.dim, "name",
+                  d.name != NULL ? words(d.name) : json_null(), "value", (json_int_t)d.value, "bound",
+                  d.bound > 0 ? json_integer(d.bound) : json_null(), "maximum",
+                  d.most > 0 ? json_integer(d.most) : json_null()),
+        lost);
   return list;
 }
 
@@ -311,12 +326,13 @@ static int take(const char *data, size_t bytes, void *sheet) {
 heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
-  json_t *o = json_pack("{si so sI sI sI so so so so so so so so so so so so so so so so so so}", "format", 1, "graph",
-                        words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
-                        (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs, "devices_from",
-                        words(plan->req.devices_from), "left_out", lines_of(plan->req.left_out), "on_failure",
-                        words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"), "counts", counts_of(plan),
-                        "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
+  json_t *o = json_pack("{si so sI sI sI so sI so so so so so so so so so so so so so so so so so so}", "format", 1,
+                        "graph", words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight,
+                        "stream_sets", (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs,
+                        "dimensions", dimensions_of(plan, &lost), "growths", (json_int_t)plan->req.growths,
+                        "devices_from", words(plan->req.devices_from), "left_out", lines_of(plan->req.left_out),
+                        "on_failure", words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"), "counts",
+                        counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
                         regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
                         memory_of(plan, &lost), "taken", taken_of(plan, &lost), "outputs", outputs_of(plan, &lost),
                         "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",

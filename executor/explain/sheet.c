@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "executor/model.h"
 
 /* ---- words */
 
@@ -114,4 +115,35 @@ heddle_status heddle__explain(const heddle__plan *plan, heddle_explain_format fo
   }
   *out = sheet.text;
   return HEDDLE_OK;
+}
+
+bool heddle__explain_next_dim(const heddle__plan *plan, uint32_t *arg, uint32_t *dim, heddle__explain_dim *out) {
+  const heddle_graph *g = plan->req.graph;
+  for (; *arg < g->n_args; (*arg)++, *dim = 0) {
+    const heddle__node *n = &g->nodes[g->args[*arg]];
+    const heddle__type *t = &g->types[n->first_entry];
+    const heddle__plan_input *in = &plan->req.inputs[*arg], *bound = plan->req.bounds;
+    if (in->source != HEDDLE__SOURCE_INPUT || !in->has_shape || !plan->values[n->first_entry].used) continue;
+    for (; *dim < in->known.ndim; (*dim)++) {
+      const bool is_typed = t->has_shape && *dim < t->ndim;
+      if (is_typed && t->dims[*dim].value >= 0) continue;
+      *out = (heddle__explain_dim){n->name, is_typed ? t->dims[*dim].symbol : NULL, *dim, in->known.shape[*dim], 0, 0};
+      if (bound != NULL && bound[*arg].known.ndim == in->known.ndim) out->bound = bound[*arg].known.shape[*dim];
+      if (plan->req.open) out->bound = out->value;
+      for (uint32_t i = 0; i < plan->req.n_most; i++) {
+        const heddle__most *m = &plan->req.most[i];
+        if (m->arg == *arg && m->dim == *dim && (out->most == 0 || m->most < out->most)) out->most = m->most;
+      }
+      (*dim)++;
+      return true;
+    }
+  }
+  return false;
+}
+
+const char *heddle__explain_sizes(const heddle__plan *plan, const heddle__region *r) {
+  if ((!plan->req.open && plan->req.bounds == NULL) || r->kind == HEDDLE__REGION_VIEW || r->foreign != NULL ||
+      r->offer >= r->n_offers)
+    return NULL;
+  return (r->offers[r->offer].flags & HEDDLE_OFFER_RESIZES) != 0 ? "resized" : "prepared";
 }

@@ -32,4 +32,21 @@ void heddle__explain_regions(const heddle__plan *plan, uint32_t *region_of, uint
 /* The crossing that brings a value (or what it is a view of) to a device; NULL where there is none. */
 const heddle__crossing *heddle__explain_crossing(const heddle__plan *plan, uint32_t value, uint32_t to);
 
+/* An open dimension of an input that a plan uses. */
+typedef struct heddle__explain_dim {
+  const char *input;
+  const char *name; /* NULL: it has none */
+  uint32_t dim;
+  int64_t value;
+  int64_t bound; /* of the program that the plan is a size of, or is; 0: the plan is for this value alone */
+  int64_t most;  /* of the options; 0: none */
+} heddle__explain_dim;
+
+/* The next one from input *arg, dimension *dim on, which begin at 0; false: there is none. */
+bool heddle__explain_next_dim(const heddle__plan *plan, uint32_t *arg, uint32_t *dim, heddle__explain_dim *out);
+
+/* How launches of a region get the shapes of a run: "resized" (by op.resize) or "prepared" (for each set of shapes); NULL
+ * where the plan has no range, or where it makes no difference. */
+const char *heddle__explain_sizes(const heddle__plan *plan, const heddle__region *r);
+
 #endif

@@ -327,6 +327,24 @@ static void say_range(const heddle__plan *plan, heddle__sheet *sheet) {
     sep = ",";
   }
   if (*sep == ',') heddle__say(sheet, "\n");
+  heddle__explain_dim d;
+  for (uint32_t arg = 0, dim = 0; heddle__explain_next_dim(plan, &arg, &dim, &d);) {
+    if (d.bound == 0 && d.most == 0) continue;
+    heddle__say(sheet, "dimension %" PRIu32 " of '%s'%s%s%s: %" PRId64, d.dim, d.input, d.name != NULL ? " ('" : "",
+                d.name != NULL ? d.name : "", d.name != NULL ? "')" : "", d.value);
+    if (d.bound > 0) heddle__say(sheet, ", planned for 1 to %" PRId64, d.bound);
+    if (d.most > 0) heddle__say(sheet, ", at most %" PRId64 " by the options", d.most);
+    heddle__say(sheet, "\n");
+  }
+  if (plan->req.growths > 0) heddle__say(sheet, "growths   %" PRIu32 "\n", plan->req.growths);
+  uint32_t n[2] = {0, 0};
+  for (uint32_t i = 0; i < plan->n_regions; i++) {
+    const char *sizes = heddle__explain_sizes(plan, &plan->regions[i]);
+    if (sizes != NULL) n[*sizes == 'p']++;
+  }
+  if (n[0] + n[1] > 0)
+    heddle__say(sheet, "sizes     %" PRIu32 " steps are resized, %" PRIu32 " are prepared for each set of shapes\n",
+                n[0], n[1]);
 }
 
 heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {

@@ -2,6 +2,7 @@
  * device from a model, so that it can be opened anew. */
 #include <string.h>
 
+#include "executor/chain.h"
 #include "executor/survive/survive.h"
 
 void survive_detach(scene *c) {
@@ -13,6 +14,7 @@ void survive_detach(scene *c) {
   ex->stale = true;
   heddle__profile_release(ex->profile);
   ex->profile = NULL;
+  heddle__chain_renew(ex);
   if (b == NULL) return;
   if (c->quiet) heddle__bound_free(b, true);
   else heddle__model_keep_orphan(ex->active, b);

@@ -80,8 +80,11 @@ HEDDLE_API heddle_status heddle_executor_set_input_by_name(heddle_executor *ex, 
  * HEDDLE_EINVAL reports which check failed. The executor's own buffers of inputs and outputs are in host memory.
  * A tensor in memory of a device that the model may use is used there: nodes on that device read and write it, and only
  * other devices and the host get copies. Another device's tensor, or one that cannot replace a buffer, is copied by each
- * run. Device memory cannot be bound to an input that decides shapes. An output that is bound to device memory may be
- * bound to an input of another executor, which is run after the first run has ended.
+ * run. Device memory cannot be bound to an input that decides shapes.
+ * An output that is bound to device memory may be bound to an input of another executor, which may be started as soon as
+ * start of the first has returned: the devices order the two runs by events, and the host waits for neither. The same
+ * holds for a run that writes memory which a pending run reads. A start reports HEDDLE_EBUSY where the run before it
+ * still has work of the host's to do, and HEDDLE_EFAILED where the run that was to write an input has failed.
  * Bindings that overlap each other are refused if one of them is written. Binding NULL to an output returns it to the
  * executor's own memory. A run may keep values between nodes in an output's memory until it writes the output.
  * With N runs in flight, an input's binding applies to all later runs. An output's binding applies to the next run and
@@ -128,6 +131,18 @@ HEDDLE_API heddle_status heddle_executor_start(heddle_executor *ex, heddle_error
 HEDDLE_API heddle_status heddle_executor_wait(heddle_executor *ex, uint64_t timeout_ns, heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_cancel(heddle_executor *ex, heddle_error *err);
 HEDDLE_API heddle_status heddle_executor_poll(heddle_executor *ex);
+
+/* Orders all later runs into a stream of the caller's on dev: stream is the vendor's handle (a cl_command_queue, a CUstream,
+ * a hipStream_t; 0 to 2 are CUDA's default streams). A run begins after the work that is in the stream when it is
+ * started. When start has returned, work that the caller enqueues in the stream begins after the run. The device orders
+ * them by events; the host waits for nothing where every step of the run is dev's, or of a device that shares events with
+ * it. Otherwise start waits for what comes before such a step, on the host. Inputs and outputs that are host memory are
+ * read and written by the run, not by the stream: wait before you use them. dev NULL: no stream any more. The stream
+ * must outlive its use. HEDDLE_EINVAL where the stream is of another device, which the message names, or the model does
+ * not use dev; HEDDLE_EUNSUPPORTED where the plugin takes no streams of others (opencl, cuda, rocm and sim do), or the
+ * model runs in stages; HEDDLE_EBUSY while a run is pending. */
+HEDDLE_API heddle_status heddle_executor_use_stream(heddle_executor *ex, heddle_device *dev, uint64_t stream,
+                                                    heddle_error *err);
 
 /* The i-th output of the last run; with runs in flight, of the last run whose result wait returned. get copies it to a
  * tensor of the same dtype and shape. view returns a tensor that shares the executor's memory and holds a reference to

@@ -549,13 +549,21 @@ typedef struct heddle_stream_table {
   /* HEDDLE_OK when all submitted work has finished, HEDDLE_EBUSY when not, or the failure of that work. Changes nothing: a
    * failure stays until sync has returned it. Any thread; does not block. */
   heddle_status (*query)(heddle_pstream *stream, heddle_error *err);
+
+  /* Since 1.2. Optional. Creates a stream over one that exists on this device and belongs to others: handle is the vendor's
+   * (a cl_command_queue, a CUstream, a hipStream_t). The host calls event.record, event.wait, submit, sync, query and
+   * close on it, and nothing else; the plugin enqueues nothing but marks and waits. The owner enqueues work at any time, and
+   * keeps the stream until close, which waits for nothing and ends nothing of the owner's. If the handle is
+   * reference-counted, the plugin retains it meanwhile. One handle may be adopted several times at once. HEDDLE_EINVAL
+   * where it belongs to another device, with the names of both, as far as the vendor's API can tell. Any thread. */
+  heddle_status (*adopt)(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err);
 } heddle_stream_table;
 
 /* Required, except for inline devices. Events order streams of one event domain without the host. record marks the
  * point after all work now in the stream. wait holds back later work of its stream until the device reaches the event's
  * last record that was made before the call to wait. The host submits the recording stream before it calls wait. An
  * event that was never recorded counts as reached. A wait on work that fails makes the waiting stream fail too. One
- * thread at a time per stream. */
+ * thread at a time per stream; one may wait for an event while another records it. */
 typedef struct heddle_event_table {
   uint64_t struct_size;
   void (*free)(heddle_pevent *event);

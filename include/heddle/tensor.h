@@ -59,6 +59,17 @@ HEDDLE_API int heddle_tensor_is_contiguous(const heddle_tensor *t);
  * where the copy fails. Any thread. */
 HEDDLE_API heddle_status heddle_tensor_copy(heddle_tensor *dst, const heddle_tensor *src, heddle_error *err);
 
+/* Order between a tensor on a device and a stream of the caller's there, given by the vendor's handle as to
+ * heddle_executor_use_stream. after: whatever Heddle does with the tensor from now on, in any executor, comes after the
+ * work that is in the stream now. before: work that is enqueued in the stream from now on comes after the runs with the
+ * tensor that were started. Neither blocks. wait blocks at most timeout_ns until those runs have finished. Of a tensor in
+ * host memory all three do nothing. HEDDLE_EINVAL where the stream is of another device, which the message names,
+ * HEDDLE_EUNSUPPORTED where the plugin takes no streams of others, HEDDLE_ETIMEOUT, or the failure of the work. Any
+ * thread. */
+HEDDLE_API heddle_status heddle_tensor_after_stream(heddle_tensor *t, uint64_t stream, heddle_error *err);
+HEDDLE_API heddle_status heddle_tensor_before_stream(heddle_tensor *t, uint64_t stream, heddle_error *err);
+HEDDLE_API heddle_status heddle_tensor_wait(heddle_tensor *t, uint64_t timeout_ns, heddle_error *err);
+
 /* Returns a DLPack struct that holds one reference to the tensor; its deleter releases that reference and may run on
  * any thread. Strides are always written. bool is (6, 8). Read-only memory needs the versioned form (else
  * HEDDLE_EUNSUPPORTED). Device memory is exported as the vendor's handle (a cl_mem, an address; byte_offset 0), with

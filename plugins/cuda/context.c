@@ -125,6 +125,16 @@ void cuda_leave(const heddle_pdevice *dev, const gpu_scope *scope) {
   cuda_of(dev->self)->context_pop(&popped);
 }
 
+int cuda_context_device(const heddle_pdevice *dev, void *context) {
+  const cuda_own *own = cuda_of(dev->self);
+  void *popped = NULL;
+  int device = -1;
+  if (own->context_device == NULL || own->context_push(context) != 0) return -1;
+  if (own->context_device(&device) != 0) device = -1;
+  own->context_pop(&popped);
+  return device;
+}
+
 /* ---------------------------------------------------------------- peers and graphs */
 
 enum { ALREADY_ENABLED = 704 };

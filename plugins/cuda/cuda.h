@@ -19,6 +19,7 @@ typedef struct cuda_access {
   X(context_destroy, GPU_MAY, "cuCtxDestroy_v2", (void *context)) \
   X(context_push, GPU_MUST, "cuCtxPushCurrent_v2", (void *context)) \
   X(context_pop, GPU_MUST, "cuCtxPopCurrent_v2", (void **out)) \
+  X(context_device, GPU_MAY, "cuCtxGetDevice", (int *out)) \
   X(peer_enable, GPU_MAY, "cuCtxEnablePeerAccess", (void *context, unsigned flags)) \
   X(peer_copy, GPU_MAY, "cuMemcpyPeerAsync", \
     (gpu_address dst, void *dst_context, gpu_address src, void *src_context, size_t bytes, void *stream)) \
@@ -53,6 +54,7 @@ int cuda_context_get(heddle_pdevice *dev);
 void cuda_context_put(heddle_pdevice *dev);
 int cuda_enter(const heddle_pdevice *dev, gpu_scope *scope);
 void cuda_leave(const heddle_pdevice *dev, const gpu_scope *scope);
+int cuda_context_device(const heddle_pdevice *dev, void *context);
 int cuda_peer_enable(heddle_pdevice *dev, heddle_pdevice *src);
 int cuda_peer_copy(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src_dev, gpu_address src, size_t bytes,
                    void *stream);

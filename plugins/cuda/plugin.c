@@ -24,6 +24,7 @@ static const gpu_vendor vendor = {
     .context_put = cuda_context_put,
     .enter = cuda_enter,
     .leave = cuda_leave,
+    .context_device = cuda_context_device,
     .peer_enable = cuda_peer_enable,
     .peer_copy = cuda_peer_copy,
     .instantiate = cuda_instantiate,

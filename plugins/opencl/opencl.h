@@ -175,6 +175,7 @@ struct heddle_pstream {
   cl_command_queue before; /* the one until then */
   uint64_t number;         /* of the device's streams ever made */
   bool profiles;
+  bool adopted;         /* the queue is another's: it is never replaced, and not among the device's streams */
   pthread_mutex_t lock; /* guards mark, marked and failure; a leaf, the driver is called with it held */
   cl_event mark;        /* behind the first marked pieces of work */
   uint64_t marked;

@@ -238,37 +238,88 @@ void ocl_streams_reap(heddle_pdevice *dev) {
   }
 }
 
-static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
-                                   heddle_error *err) {
+/* Round a queue, which it takes over on success. */
+static heddle_status wrap_queue(heddle_pdevice *dev, cl_command_queue queue, heddle_pstream **out, heddle_error *err) {
   void *memory = NULL;
-  cl_int code = CL_SUCCESS;
-  (void)kind, (void)priority; /* hints that the OpenCL of today's drivers has no use for */
-  ocl_streams_reap(dev);
-  heddle_status s = ocl_health(dev, err);
-  if (s == HEDDLE_OK) s = ocl_new(dev->host, sizeof **out, "a stream", &memory, err);
+  heddle_status s = ocl_new(dev->host, sizeof **out, "a stream", &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_pstream *stream = memory;
   stream->dev = dev;
-  stream->profiles = atomic_load(&dev->timed);
+  stream->queue = queue;
   atomic_init(&stream->users, 1);
   for (uint32_t i = 0; i < OCL_SIGNALS; i++) stream->signals[i].stream = stream;
-  stream->queue = make_queue(dev, stream->profiles, &code);
-  s = ocl_check(dev, code, "make a queue", err);
-  if (s == HEDDLE_OK && pthread_mutex_init(&stream->lock, NULL) != 0) {
-    clReleaseCommandQueue(stream->queue);
-    s = p_fail(err, HEDDLE_ENOMEM, 0, "opencl:%u: no lock for a stream", dev->index);
-  }
-  if (s != HEDDLE_OK) {
+  if (pthread_mutex_init(&stream->lock, NULL) != 0) {
     dev->host->free(dev->host->ctx, stream);
-    return s;
+    return p_fail(err, HEDDLE_ENOMEM, 0, "opencl:%u: no lock for a stream", dev->index);
   }
   stream->number = atomic_fetch_add(&dev->next_stream, 1);
+  ocl_count(&dev->live_objects, 1);
+  *out = stream;
+  return HEDDLE_OK;
+}
+
+static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
+                                   heddle_error *err) {
+  cl_int code = CL_SUCCESS;
+  heddle_pstream *stream = NULL;
+  (void)kind, (void)priority; /* hints that the OpenCL of today's drivers has no use for */
+  ocl_streams_reap(dev);
+  heddle_status s = ocl_health(dev, err);
+  if (s != HEDDLE_OK) return s;
+  const bool profiles = atomic_load(&dev->timed);
+  cl_command_queue queue = make_queue(dev, profiles, &code);
+  s = ocl_check(dev, code, "make a queue", err);
+  if (s != HEDDLE_OK) return s;
+  s = wrap_queue(dev, queue, &stream, err);
+  if (s != HEDDLE_OK) {
+    clReleaseCommandQueue(queue);
+    return s;
+  }
+  stream->profiles = profiles;
   pthread_mutex_lock(&dev->lock);
   stream->next = dev->streams;
   dev->streams = stream;
   pthread_mutex_unlock(&dev->lock);
-  ocl_count(&dev->live_objects, 1);
   *out = stream;
+  return HEDDLE_OK;
+}
+
+/* What a queue that is no use here belongs to, by name. */
+static heddle_status other_queue(const heddle_pdevice *dev, cl_device_id id, heddle_error *err) {
+  const heddle_pinstance *self = dev->self;
+  char name[200] = "unknown";
+  for (uint32_t i = 0; i < self->n_devices; i++)
+    if (self->devices[i].id == id && i != dev->index)
+      return p_fail(err, HEDDLE_EINVAL, 0, "the queue is of opencl:%u, not of opencl:%u", i, dev->index);
+  if (id == dev->info->id)
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "the queue of opencl:%u was made in another OpenCL context than Heddle's, with which it shares no "
+                  "events: make it in the context of one of Heddle's buffers (CL_MEM_CONTEXT)",
+                  dev->index);
+  clGetDeviceInfo(id, CL_DEVICE_NAME, sizeof name - 1, name, NULL);
+  return p_fail(err, HEDDLE_EINVAL, 0, "the queue is of a device '%s', not of opencl:%u", name, dev->index);
+}
+
+static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
+  cl_command_queue queue = (cl_command_queue)(uintptr_t)handle;
+  cl_device_id id = NULL;
+  cl_context context = NULL;
+  heddle_status s = ocl_health(dev, err);
+  if (s != HEDDLE_OK) return s;
+  if (queue == NULL)
+    return p_fail(err, HEDDLE_EINVAL, 0, "opencl:%u: 0 is no command queue: OpenCL has no default one", dev->index);
+  cl_int code = clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL);
+  if (code == CL_SUCCESS) code = clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+  if (code != CL_SUCCESS) {
+    s = ocl_check(dev, code, "ask a command queue", err);
+    return s == HEDDLE_EFAILED && err != NULL ? (err->status = HEDDLE_EINVAL) : s;
+  }
+  if (id != dev->info->id || context != dev->context) return other_queue(dev, id, err);
+  s = wrap_queue(dev, queue, out, err);
+  if (s != HEDDLE_OK) return s;
+  clRetainCommandQueue(queue);
+  (*out)->adopted = true;
+  (*out)->profiles = true; /* never replaced by one that takes times */
   return HEDDLE_OK;
 }
 
@@ -345,7 +396,7 @@ static void stream_close(heddle_pstream *stream) {
   stream->capture = NULL;
   ocl_stream_forget_last(stream);
   clFlush(stream->queue);
-  if (stream_query(stream, NULL) == HEDDLE_EBUSY) {
+  if (!stream->adopted && stream_query(stream, NULL) == HEDDLE_EBUSY) {
     atomic_fetch_add(&stream->dev->callbacks, 1);
     ocl_count(&stream->users, 1);
     if (clSetEventCallback(stream->mark, CL_COMPLETE, left_behind, stream) != CL_SUCCESS) {
@@ -363,4 +414,5 @@ const heddle_stream_table ocl_stream_table = {
     .submit = stream_submit,
     .sync = stream_sync,
     .query = stream_query,
+    .adopt = stream_adopt,
 };

@@ -91,6 +91,7 @@ struct heddle_pinstance {
   uint32_t first_free;  /* slot + 1 */
   atomic_uint n_slots;
   _Atomic(sim_buffer *) chunks[SIM_TABLE_CHUNKS];
+  struct heddle_pstream *all_streams;  /* ever made, guarded by lock; what a handle to be adopted is looked for in */
   struct heddle_pstream *idle_streams; /* without thread or device, to be used again */
 };
 

@@ -106,6 +106,10 @@ static heddle_pstream *stream_new(heddle_pinstance *self, heddle_error *err) {
   if (sim_cond_init(&s->finished) != 0) goto no_finished;
   if (sim_queue_init(s, err) == HEDDLE_OK) {
     s->magic = SIM_MAGIC_STREAM;
+    pthread_mutex_lock(&self->lock);
+    s->next_made = self->all_streams;
+    self->all_streams = s;
+    pthread_mutex_unlock(&self->lock);
     return s;
   }
   sim_stream_destroy(host, s);
@@ -180,9 +184,35 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
   return HEDDLE_OK;
 }
 
+/* The handle of a stream of sim is its address, as a caller may have it who calls the plugin himself. It is one stream with
+ * one writer: whoever adopts it enqueues in turn with its owner. */
+static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
+  heddle_status status = sim_enter(dev, SIM_CALL_STREAM, err);
+  if (status != HEDDLE_OK) return status;
+  heddle_pinstance *self = dev->self;
+  pthread_mutex_lock(&self->lock);
+  heddle_pstream *s = self->all_streams;
+  while (s != NULL && (uintptr_t)s != handle) s = s->next_made;
+  pthread_mutex_unlock(&self->lock);
+  if (s == NULL || !atomic_load(&s->open))
+    return p_fail(err, HEDDLE_EINVAL, 0, "sim:%u: the handle is no open stream of sim", dev->index);
+  if (s->dev != dev)
+    return p_fail(err, HEDDLE_EINVAL, 0, "the stream is of sim:%u, not of sim:%u", s->dev->index, dev->index);
+  atomic_fetch_add(&s->adopted, 1);
+  atomic_fetch_add(&dev->live_objects, 1);
+  *out = s;
+  return HEDDLE_OK;
+}
+
 static void stream_close(heddle_pstream *stream) {
   if (stream == NULL || stream->magic != SIM_MAGIC_STREAM || !atomic_load(&stream->open)) return;
   heddle_pdevice *dev = stream->dev;
+  unsigned adopted = atomic_load(&stream->adopted);
+  while (adopted > 0 && !atomic_compare_exchange_weak(&stream->adopted, &adopted, adopted - 1)) continue;
+  if (adopted > 0) {
+    atomic_fetch_sub(&dev->live_objects, 1);
+    return;
+  }
   if (stream->capture != NULL) {
     heddle_pgraph *graph = stream->capture;
     stream->capture = NULL;
@@ -239,4 +269,5 @@ const heddle_stream_table sim_stream_table = {
     .submit = stream_submit,
     .sync = stream_sync,
     .query = stream_query,
+    .adopt = stream_adopt,
 };

@@ -81,10 +81,12 @@ typedef struct sim_bad_stretch {
  * again until it is closed itself, so that a wait for a position never meets freed memory. */
 struct heddle_pstream {
   uint32_t magic;
-  atomic_bool open; /* false: the host has closed it, and it may be used again */
+  atomic_bool open;    /* false: the host has closed it, and it may be used again */
+  atomic_uint adopted; /* times that it was; so many closes are not its own */
   heddle_pinstance *self;
   heddle_pdevice *dev;
   heddle_pstream *next;
+  heddle_pstream *next_made; /* of the instance */
   pthread_t thread;
   bool has_thread;   /* guarded by dev->lock */
   atomic_bool ended; /* the worker touches nothing any more */

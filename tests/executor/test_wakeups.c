@@ -37,7 +37,7 @@ static void a_wish_before_the_sleep_is_seen(void **state) {
   for (int i = 0; i < 5 && !at_once; i++) { /* a loaded machine may be late once */
     atomic_uint attention = 1;
     helmsman h = {&ex->drive.waker, 0, 0};
-    heddle__helm helm = {&ex->drive.waker, &attention, heed, &h, HEDDLE_FOREVER, NULL, NULL};
+    heddle__helm helm = {&ex->drive.waker, &attention, heed, &h, HEDDLE_FOREVER, NULL, NULL, HEDDLE__AIM_END};
     heddle_status status = HEDDLE_OK;
     char what[160];
     heddle__run_reset(ex->bound);
@@ -86,7 +86,7 @@ static void a_stopped_run_begins_anew(void **state) {
   for (int timed = 0; timed < 2; timed++) { /* with a profile, steps are run one by one by other code */
     atomic_uint attention = 1;
     int calls = 0;
-    heddle__helm helm = {&ex->drive.waker, &attention, heed_later, &calls, HEDDLE_FOREVER, NULL, NULL};
+    heddle__helm helm = {&ex->drive.waker, &attention, heed_later, &calls, HEDDLE_FOREVER, NULL, NULL, HEDDLE__AIM_END};
     if (timed) OK(heddle__profile_create(ex->bound, 0, &helm.profile, &err));
     heddle_status status = HEDDLE_OK;
     heddle__run_reset(ex->bound);

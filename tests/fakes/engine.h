@@ -195,6 +195,7 @@ int eng_stream_write(eng_stream_handle stream, uint64_t address, uint64_t value)
 int eng_stream_priority(eng_stream_handle stream, int *out);
 int eng_stream_flags(eng_stream_handle stream, unsigned *out);
 int eng_stream_context(eng_stream_handle stream, eng_context **out);
+int eng_stream_device(eng_stream_handle stream, int *out);
 void eng_priorities(int *least, int *greatest);
 
 /* fn runs on the stream's thread in its turn; not after a fault. It must call nothing of the driver. */

@@ -330,6 +330,14 @@ int eng_stream_context(eng_stream_handle handle, eng_context **out) {
   return eng_leave_with(code);
 }
 
+int eng_stream_device(eng_stream_handle handle, int *out) {
+  eng_stream *stream = NULL;
+  eng_enter();
+  const int code = eng_stream_find(handle, &stream);
+  if (code == ENG_OK) *out = stream->o.ctx->device;
+  return eng_leave_with(code);
+}
+
 static eng_stream *busy_one(const eng_context *ctx) {
   for (eng_stream *s = streams; s != NULL; s = s->next) {
     if ((ctx == NULL || s->o.ctx == ctx) && (s->head != NULL || s->busy)) return s;

@@ -55,19 +55,21 @@ static PyObject *versioned_capsule(heddle_tensor *t, int copied) {
 /* The arguments of __dlpack__: major is 0 for the legacy form, copy -1 where it is left open, type 0 without a device. */
 typedef struct request {
   int major, copy, type, number;
+  PyObject *stream; /* borrowed */
 } request;
 
 static int read_request(PyObject *args, PyObject *named, heddle_tensor *t, request *r) {
   static char *words[] = {"stream", "max_version", "dl_device", "copy", NULL};
   PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
   int minor = 0;
-  *r = (request){.copy = -1};
+  *r = (request){.copy = -1, .stream = Py_None};
   if (!PyArg_ParseTupleAndKeywords(args, named, "|$OOOO:__dlpack__", words, &stream, &version, &device, &copy))
     return -1;
   if (stream != Py_None && heddle_tensor_device(t) == NULL) {
     PyErr_SetString(PyExc_BufferError, "stream must be None for memory of the host");
     return -1;
   }
+  r->stream = stream;
   if (version != Py_None &&
       (!PyTuple_Check(version) || !PyArg_ParseTuple(version, "ii;max_version is (major, minor)", &r->major, &minor))) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "max_version is a tuple (major, minor), or None");
@@ -80,6 +82,36 @@ static int read_request(PyObject *args, PyObject *named, heddle_tensor *t, reque
   }
   if (copy != Py_None) r->copy = PyObject_IsTrue(copy);
   return copy != Py_None && r->copy < 0 ? -1 : 0;
+}
+
+/* DLPack's numbers of streams: without one it is CUDA's and HIP's default stream, and -1 asks for no order. Memory of other
+ * APIs is complete when it is given away without a stream. 0, or -1 with an exception. */
+static int give_in_order(heddle_tensor *t, PyObject *stream) {
+  int type, number;
+  heddle_error err = {0};
+  heddle_status s = HEDDLE_EUNSUPPORTED;
+  if (heddle_tensor_device(t) == NULL) return 0;
+  heddle_py_tensor_device(t, &type, &number);
+  const int has_default = type == HEDDLE_DEVICE_CUDA || type == HEDDLE_DEVICE_ROCM;
+  if (stream == Py_None) {
+    Py_BEGIN_ALLOW_THREADS;
+    if (has_default) s = heddle_tensor_before_stream(t, 0, &err);
+    if (s == HEDDLE_EUNSUPPORTED || s == HEDDLE_EINVAL) s = heddle_tensor_wait(t, HEDDLE_FOREVER, &err);
+    Py_END_ALLOW_THREADS;
+  } else {
+    const long long handle = PyLong_AsLongLong(stream);
+    if (handle == -1 && PyErr_Occurred()) return -1;
+    if (handle == -1) return 0;
+    if (handle < 0 || (type == HEDDLE_DEVICE_CUDA && handle == 0) ||
+        (type == HEDDLE_DEVICE_ROCM && (handle == 1 || handle == 2))) {
+      PyErr_Format(PyExc_BufferError, "stream %lld is none that DLPack knows on a device of type %d", handle, type);
+      return -1;
+    }
+    s = heddle_tensor_before_stream(t, (uint64_t)handle, &err);
+  }
+  if (s == HEDDLE_OK) return 0;
+  heddle_py_fail(s, &err, NULL);
+  return -1;
 }
 
 PyObject *heddle_py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *named) {
@@ -108,6 +140,8 @@ PyObject *heddle_py_tensor_dlpack(PyObject *self, PyObject *args, PyObject *name
   if (r.copy == 1) {
     if (heddle_py_tensor_clone(to, t, &copy) < 0) return NULL;
     t = copy;
+  } else if (give_in_order(t, r.stream) < 0) {
+    return NULL;
   }
   PyObject *capsule = r.major >= 1 ? versioned_capsule(t, copy != NULL) : legacy_capsule(t);
   heddle_py_tensor_release(copy);
@@ -207,13 +241,15 @@ static int take_capsule(PyObject *capsule, heddle_device *dev, heddle_tensor **o
 }
 
 /* object.__dlpack__: with max_version, then as before DLPack 1.0. */
-static PyObject *ask(PyObject *object) {
+static PyObject *ask(PyObject *object, PyObject *stream) {
   PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0);
   PyObject *named = Py_BuildValue("{s:(ii)}", "max_version", HEDDLE_PY_DL_MAJOR, HEDDLE_PY_DL_MINOR), *capsule = NULL;
+  const int has_stream = stream != Py_None;
+  if (named != NULL && has_stream && PyDict_SetItemString(named, "stream", stream) < 0) Py_CLEAR(named);
   if (method != NULL && none != NULL && named != NULL) capsule = PyObject_Call(method, none, named);
   if (capsule == NULL && method != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
     PyErr_Clear();
-    capsule = PyObject_CallNoArgs(method);
+    if (named != NULL && PyDict_DelItemString(named, "max_version") == 0) capsule = PyObject_Call(method, none, named);
   }
   Py_XDECREF(method);
   Py_XDECREF(none);
@@ -224,44 +260,73 @@ static PyObject *ask(PyObject *object) {
   return NULL;
 }
 
-static int tensor_of_dlpack(PyObject *object, heddle_device *dev, heddle_tensor **out) {
+/* The producer has put its work before later work of the stream: so Heddle's comes after that. Without a number it is the
+ * default stream of CUDA or HIP. 0, or -1 with an exception. */
+static int take_in_order(heddle_tensor *t, PyObject *stream) {
+  int type, number;
+  heddle_error err = {0};
+  uint64_t handle = 0;
+  if (heddle_tensor_device(t) == NULL) return 0;
+  heddle_py_tensor_device(t, &type, &number);
+  if (stream == Py_None && type != HEDDLE_DEVICE_CUDA && type != HEDDLE_DEVICE_ROCM) return 0;
+  if (stream != Py_None) handle = PyLong_AsUnsignedLongLong(stream);
+  if (stream != Py_None && PyErr_Occurred()) return -1;
+  const heddle_status s = heddle_tensor_after_stream(t, handle, &err);
+  if (s == HEDDLE_OK) return 0;
+  heddle_py_fail(s, &err, NULL);
+  return -1;
+}
+
+static int tensor_of_dlpack(PyObject *object, heddle_device *dev, PyObject *stream, heddle_tensor **out) {
   *out = NULL;
   if (heddle_py_is_tensor(object) && dev == NULL) {
     *out = heddle_tensor_retain(((heddle_py_tensor *)object)->t);
-    return 0;
+    return stream == Py_None ? 0 : take_in_order(*out, stream);
   }
-  PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask(object);
+  PyObject *capsule = PyCapsule_CheckExact(object) ? Py_NewRef(object) : ask(object, stream);
   if (capsule == NULL) return -1;
   int s = take_capsule(capsule, dev, out);
   Py_DECREF(capsule);
+  if (s == 0 && take_in_order(*out, stream) < 0) {
+    heddle_py_tensor_release(*out);
+    *out = NULL;
+    s = -1;
+  }
   return s;
 }
 
 int heddle_py_tensor_of_dlpack(PyObject *object, heddle_tensor **out) {
-  return tensor_of_dlpack(object, NULL, out);
+  return tensor_of_dlpack(object, NULL, Py_None, out);
 }
 
 static PyObject *from_dlpack(PyObject *module, PyObject *args, PyObject *named) {
-  static char *words[] = {"value", "device", "context", NULL};
-  PyObject *value, *device = Py_None, *context = Py_None;
+  static char *words[] = {"value", "device", "context", "stream", NULL};
+  PyObject *value, *device = Py_None, *context = Py_None, *stream = Py_None;
   heddle_device *dev = NULL;
   heddle_tensor *t = NULL;
   (void)module;
-  if (!PyArg_ParseTupleAndKeywords(args, named, "O|OO:from_dlpack", words, &value, &device, &context)) return NULL;
+  if (!PyArg_ParseTupleAndKeywords(args, named, "O|OOO:from_dlpack", words, &value, &device, &context, &stream))
+    return NULL;
   if (!PyCapsule_CheckExact(value) && !PyObject_HasAttrString(value, "__dlpack__"))
     return PyErr_Format(PyExc_TypeError, "%R has no __dlpack__ and is no capsule", Py_TYPE(value));
   if (device != Py_None) {
     heddle_context *ctx = heddle_py_context_of(context);
     if (ctx == NULL || heddle_py_device_of(ctx, device, &dev) < 0) return NULL;
   }
-  return tensor_of_dlpack(value, dev, &t) == 0 ? heddle_py_tensor_new(t) : NULL;
+  return tensor_of_dlpack(value, dev, stream, &t) == 0 ? heddle_py_tensor_new(t) : NULL;
 }
 
 static const char from_dlpack_doc[] =
-    "from_dlpack(value, device=None, context=None) -> Tensor\n\nA tensor of an object with __dlpack__, or of a DLPack "
-    "capsule,\nthat shares its memory and keeps it. Memory of the host, with any strides, or of a device: row-major, "
-    "and\n"
-    "with all work on it done (as by torch.cuda.synchronize()), since Heddle knows nothing of the producer's streams.\n"
+    "from_dlpack(value, device=None, context=None, stream=None) -> Tensor\n\nA tensor of an object with __dlpack__, or "
+    "of a "
+    "DLPack capsule,\nthat shares its memory and keeps it. Memory of the host, with any strides, or of a device, "
+    "row-major.\n"
+    "stream: the caller's stream after which Heddle uses the memory, as a number (CUDA, HIP) or a cl_command_queue's "
+    "address;\n"
+    "the producer is asked to finish its work before later work there. None: the default stream of CUDA or HIP; of "
+    "other "
+    "APIs\n"
+    "the producer's work is done before.\n"
     "device: whose memory it is, by name, (type, number) or Device; by default the process's context says. TypeError "
     "for\n"
     "what has no DLPack; NoDeviceError, UnsupportedError, InvalidError (also for a capsule that was taken before),\n"

@@ -133,6 +133,24 @@ static PyObject *start(PyObject *self, PyObject *none) {
   return heddle_py_executor_leave(e, heddle_py_executor_done(e, s, &err));
 }
 
+static PyObject *use_stream(PyObject *self, PyObject *args, PyObject *kwargs) {
+  static char *names[] = {"device", "stream", NULL};
+  heddle_py_executor *e = heddle_py_executor_of(self);
+  PyObject *device;
+  unsigned long long stream = 0;
+  heddle_device *dev = NULL;
+  heddle_error err;
+  heddle_status s;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|K:use_stream", names, &device, &stream)) return NULL;
+  if (heddle_py_executor_enter(e) < 0) return NULL;
+  if (device != Py_None && heddle_py_device_of(heddle_py_context_of(e->model->context), device, &dev) < 0)
+    return heddle_py_executor_leave(e, NULL);
+  Py_BEGIN_ALLOW_THREADS;
+  s = heddle_executor_use_stream(e->ex, dev, stream, &err);
+  Py_END_ALLOW_THREADS;
+  return heddle_py_executor_leave(e, heddle_py_executor_done(e, s, &err));
+}
+
 static PyObject *cancel(PyObject *self, PyObject *none) {
   (void)none;
   heddle_py_executor *e = heddle_py_executor_of(self);
@@ -255,6 +273,10 @@ static PyMethodDef methods[] = {
     NAMED("run", run_executor,
           "run(timeout=None): runs once and waits. RunTimeoutError after so many seconds: the run is then pending "
           "still; wait for it, or cancel it."),
+    NAMED("use_stream", use_stream,
+          "use_stream(device, stream): later runs come after the work in a stream of the caller's on a device, by the "
+          "vendor's number, when they are started, and before what is enqueued there after start(); device None ends "
+          "that."),
     {"start", start, METH_NOARGS, "Starts a run and returns; wait() gives its end."},
     NAMED("wait", wait_for, "wait(timeout=None): waits for the oldest pending run, and raises what it failed with."),
     {"cancel", cancel, METH_NOARGS, "Ends what is pending with CanceledError; wait() for it."},

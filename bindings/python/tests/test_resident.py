@@ -1,5 +1,6 @@
 """Tensors in memory of a device, bound to inputs and outputs: used there, handed to other executors, no byte over the host.
 timeout: 300"""
+import json
 import os
 import tempfile
 
@@ -200,3 +201,103 @@ def test_a_lost_device():
         for _ in range(4):
             executor.run()
     del executor, source, result
+
+
+def test_a_chain_is_started_without_waiting():
+    for devices in "sim:0", "opencl:0":
+        make, first, second = executors(devices, net(2), net(3), settings={"sim.delay_us": "300"})
+        tensors = [make() for _ in range(3)]
+        for executor, source, result in zip((first, second), tensors, tensors[1:]):
+            executor.bind_input("x", source)
+            executor.bind_output("y", result)
+        for seed in range(5):
+            x = values(seed)
+            tensors[0].copy_from(x)
+            first.start()
+            second.start()
+            np.testing.assert_allclose(tensors[2].numpy(), np.maximum(x, 0) * 6, rtol=1e-6)  # waits for both
+            second.wait()
+            first.wait()
+
+
+class Producer:
+    """An object with __dlpack__ that notes the stream that it is asked for."""
+
+    def __init__(self, tensor):
+        self.tensor, self.streams = tensor, []
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        self.streams.append(stream)
+        return self.tensor.__dlpack__(max_version=max_version)
+
+
+def queue_of(tensor, number):
+    """A cl_command_queue for a device of the context of a tensor's cl_mem, and the library."""
+    import ctypes as c
+    cl = c.CDLL("libOpenCL.so.1")
+    capsule = tensor.__dlpack__()  # a DLManagedTensor begins with the handle
+    c.pythonapi.PyCapsule_GetPointer.restype = c.c_void_p
+    c.pythonapi.PyCapsule_GetPointer.argtypes = [c.py_object, c.c_char_p]
+    mem = c.c_void_p(c.c_void_p.from_address(c.pythonapi.PyCapsule_GetPointer(capsule, b"dltensor")).value)
+    context, devices, code = c.c_void_p(), (c.c_void_p * 16)(), c.c_int()
+    assert cl.clGetMemObjectInfo(mem, 0x1106, c.c_size_t(8), c.byref(context), None) == 0
+    assert cl.clGetContextInfo(context, 0x1081, c.c_size_t(c.sizeof(devices)), devices, None) == 0
+    cl.clCreateCommandQueue.restype = c.c_void_p
+    queue = cl.clCreateCommandQueue(context, c.c_void_p(devices[number]), c.c_uint64(0), c.byref(code))
+    assert code.value == 0
+    return cl, mem, queue
+
+
+def test_streams_of_the_caller():
+    import ctypes as c
+    make, executor = executors("opencl:0", net(2))
+    source, result = make(), make()
+    executor.bind_input("x", source)
+    executor.bind_output("y", result)
+    cl, into, queue = queue_of(source, 0)
+    _, out, wrong = queue_of(result, 1)
+    executor.use_stream("opencl:0", queue)
+    for seed in range(5):
+        x, y = values(seed), np.zeros(SHAPE, np.float32)
+        handle = lambda a: c.c_void_p(a.ctypes.data)
+        assert cl.clEnqueueWriteBuffer(c.c_void_p(queue), into, 0, c.c_size_t(0), c.c_size_t(x.nbytes), handle(x), 0, None, None) == 0
+        executor.start()
+        assert cl.clEnqueueReadBuffer(c.c_void_p(queue), out, 0, c.c_size_t(0), c.c_size_t(y.nbytes), handle(y), 0, None, None) == 0
+        assert cl.clFinish(c.c_void_p(queue)) == 0
+        np.testing.assert_allclose(y, np.maximum(x, 0) * 2, rtol=1e-6)
+        executor.wait()
+    with pytest.raises(heddle.errors.InvalidError, match="opencl:1.*opencl:0"):
+        executor.use_stream("opencl:0", wrong)
+    executor.use_stream(None)
+    producer = Producer(source)
+    taken = heddle.from_dlpack(producer, stream=queue)
+    assert producer.streams == [queue]
+    taken.__dlpack__(stream=queue)
+    taken.__dlpack__(stream=-1)
+    taken.__dlpack__()
+    with pytest.raises(heddle.errors.InvalidError, match="opencl:1.*opencl:0"):
+        taken.__dlpack__(stream=wrong)
+    with pytest.raises(heddle.errors.InvalidError, match="opencl:1.*opencl:0"):
+        heddle.from_dlpack(Producer(source), stream=wrong)
+    with pytest.raises(TypeError):
+        taken.__dlpack__(stream="first")
+    with pytest.raises(BufferError):
+        taken.__dlpack__(stream=-2)
+
+
+def test_a_plan_shows_bounds_and_growths():
+    _, executor = executors("sim:0", net(2, shape=["length", 8]))
+    seen = []
+    for length in 16, 20, 30, 40, 10:
+        executor.set_input("x", np.zeros((length, 8), np.float32))
+        executor.run()
+        plan = json.loads(executor.explain("json"))
+        dimension, = plan["dimensions"]
+        seen.append((dimension["name"], dimension["value"], dimension["bound"]))
+        assert {r["sizes"] for r in plan["regions"]} == {None if length == 16 else "resized"}
+    assert seen == [("length", 16, None)] + [("length", n, bound) for n, bound in ((20, 32), (30, 32), (40, 64), (10, 64))]
+    assert executor.stats()["growths"] == 2 and plan["growths"] == 2
+    assert "planned for 1 to 64" in executor.explain("text")

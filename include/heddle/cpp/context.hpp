@@ -3,6 +3,7 @@
 #ifndef HEDDLE_CPP_CONTEXT_HPP
 #define HEDDLE_CPP_CONTEXT_HPP
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <utility>
@@ -14,6 +15,30 @@
 #include "heddle/text.h"
 
 namespace heddle {
+
+namespace detail {
+// Converts a duration to nanoseconds. Durations that are too long mean no limit; negative ones are 0.
+template <class Rep, class Period> std::uint64_t ns_of(std::chrono::duration<Rep, Period> d) noexcept {
+  const long double ns = std::chrono::duration<long double, std::nano>(d).count();
+  if (!(ns > 0)) return 0;
+  return ns >= 9.0e18L ? UINT64_MAX : static_cast<std::uint64_t>(ns);
+}
+} // namespace detail
+
+// How long to wait: any std::chrono duration, or without limit.
+class Timeout {
+public:
+  Timeout() noexcept = default;
+  template <class Rep, class Period>
+  Timeout(std::chrono::duration<Rep, Period> d) noexcept : ns_(detail::ns_of(d)) { // NOLINT: implicit
+  }
+  std::uint64_t ns() const noexcept {
+    return ns_;
+  }
+
+private:
+  std::uint64_t ns_ = HEDDLE_FOREVER;
+};
 
 // Receives the log: level, component, one line of text. Called on any thread. Exceptions from it are ignored.
 using Log = std::function<void(std::int32_t level, const char *component, const char *text)>;

@@ -14,21 +14,6 @@
 
 namespace heddle {
 
-// How long to wait: any std::chrono duration, or without limit.
-class Timeout {
-public:
-  Timeout() noexcept = default;
-  template <class Rep, class Period>
-  Timeout(std::chrono::duration<Rep, Period> d) noexcept : ns_(detail::ns_of(d)) { // NOLINT: implicit
-  }
-  std::uint64_t ns() const noexcept {
-    return ns_;
-  }
-
-private:
-  std::uint64_t ns_ = HEDDLE_FOREVER;
-};
-
 // An input or an output, by number or by name.
 class Port {
 public:
@@ -272,6 +257,14 @@ public:
     return with([&](heddle_executor *ex, heddle_error *err) { return heddle_executor_run(ex, timeout.ns(), err); });
   }
 
+  // Orders later runs into a stream of the caller's on a device: the vendor's handle (a cl_command_queue, a CUstream, a
+  // hipStream_t). An empty device ends that.
+  Status try_use_stream(const Device &device, std::uint64_t stream) const {
+    return with([&](heddle_executor *ex, heddle_error *err) {
+      return heddle_executor_use_stream(ex, device.get(), stream, err);
+    });
+  }
+
   // try_start starts a run and returns. try_wait waits for the oldest pending run and returns its result, on any
   // thread.
   Status try_start() const {
@@ -404,6 +397,9 @@ public:
   }
   void run(Timeout timeout = {}) const {
     try_run(timeout).value();
+  }
+  void use_stream(const Device &device, std::uint64_t stream) const {
+    try_use_stream(device, stream).value();
   }
   void start() const {
     try_start().value();

@@ -13,15 +13,6 @@
 
 namespace heddle {
 
-namespace detail {
-// Converts a duration to nanoseconds. Durations that are too long mean no limit; negative ones are 0.
-template <class Rep, class Period> std::uint64_t ns_of(std::chrono::duration<Rep, Period> d) noexcept {
-  const long double ns = std::chrono::duration<long double, std::nano>(d).count();
-  if (!(ns > 0)) return 0;
-  return ns >= 9.0e18L ? UINT64_MAX : static_cast<std::uint64_t>(ns);
-}
-} // namespace detail
-
 // How to run a model. A member that is not set has its default. docs/cpp.md and heddle/model.h describe each member.
 struct ModelOptions {
   std::string devices = {};            // "vulkan:0,cpu"; "": the context's

@@ -163,6 +163,19 @@ public:
     return with([&](heddle_tensor *t, heddle_error *err) { return heddle_tensor_copy(t, src.raw_, err); });
   }
 
+  // Order between a tensor on a device and a stream of the caller's there, by the vendor's handle: Heddle's later use of
+  // the tensor comes after the work in the stream; the stream's later work comes after the runs with the tensor. Neither
+  // blocks. wait blocks until these runs have finished.
+  Status try_after_stream(std::uint64_t stream) const {
+    return with([&](heddle_tensor *t, heddle_error *err) { return heddle_tensor_after_stream(t, stream, err); });
+  }
+  Status try_before_stream(std::uint64_t stream) const {
+    return with([&](heddle_tensor *t, heddle_error *err) { return heddle_tensor_before_stream(t, stream, err); });
+  }
+  Status try_wait(Timeout timeout = {}) const {
+    return with([&](heddle_tensor *t, heddle_error *err) { return heddle_tensor_wait(t, timeout.ns(), err); });
+  }
+
   // Returns a row-major copy on the host or on a device. Blocks.
   Result<Tensor> try_to(const Device &device = {}) const {
     if (raw_ == nullptr) return empty();
@@ -224,6 +237,15 @@ public:
   template <class T> View<T> view() const;
   void copy_from(const Tensor &src) const {
     try_copy_from(src).value();
+  }
+  void after_stream(std::uint64_t stream) const {
+    try_after_stream(stream).value();
+  }
+  void before_stream(std::uint64_t stream) const {
+    try_before_stream(stream).value();
+  }
+  void wait(Timeout timeout = {}) const {
+    try_wait(timeout).value();
   }
   Tensor to(const Device &device = {}) const {
     return try_to(device).value();

@@ -72,6 +72,8 @@ typedef struct gpu_pool_props {
   X(stream_query, GPU_MUST, "cuStreamQuery", "hipStreamQuery", (void *stream)) \
   X(stream_sync, GPU_MUST, "cuStreamSynchronize", "hipStreamSynchronize", (void *stream)) \
   X(stream_wait, GPU_MUST, "cuStreamWaitEvent", "hipStreamWaitEvent", (void *stream, void *event, unsigned flags)) \
+  X(stream_context, GPU_MAY, "cuStreamGetCtx", "", (void *stream, void **out)) \
+  X(stream_device, GPU_MAY, "", "hipStreamGetDevice", (void *stream, int *out)) \
   X(host_func, GPU_MAY, "cuLaunchHostFunc", "hipLaunchHostFunc", (void *stream, void (*fn)(void *arg), void *arg)) \
   X(stream_callback, GPU_MAY, "cuStreamAddCallback", "hipStreamAddCallback", \
     (void *stream, void (*fn)(void *stream, int code, void *arg), void *arg, unsigned flags)) \

@@ -118,7 +118,8 @@ static heddle_status event_wait(heddle_pstream *stream, heddle_pevent *event, he
   if (s == HEDDLE_OK) s = gpu_stream_enter_plain(stream, "wait for an event", &scope, err);
   if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&event->lock);
-  if (event->stream != NULL && event->stream != stream) { /* else never recorded, or in order anyway */
+  /* Else it was never recorded, or is in order anyway; what was another's stream then may have another handle now. */
+  if (event->stream != NULL && (event->stream != stream || stream->own->adopted)) {
     at = event->at;
     s = failure_before(stream, event, err);
     if (s == HEDDLE_OK && event->at != dev) s = gpu_watch_wait(stream, event->at, err);

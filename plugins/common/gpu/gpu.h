@@ -83,6 +83,9 @@ typedef struct gpu_vendor {
   int (*enter)(const heddle_pdevice *dev, gpu_scope *scope);
   void (*leave)(const heddle_pdevice *dev, const gpu_scope *scope);
 
+  /* The driver's number of the device of a context, -1 where that cannot be told. NULL: the vendor has no contexts. */
+  int (*context_device)(const heddle_pdevice *dev, void *context);
+
   /* Lets dev reach src's memory; 0 too where it could already. Inside enter(dev). */
   int (*peer_enable)(heddle_pdevice *dev, heddle_pdevice *src);
   int (*peer_copy)(heddle_pdevice *dst_dev, gpu_address dst, heddle_pdevice *src_dev, gpu_address src, size_t bytes,

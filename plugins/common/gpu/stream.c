@@ -158,6 +158,10 @@ heddle_status gpu_streams_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddle_
   heddle_error failed = {0};
   patience p = patience_of(dev, timeout_ns);
   for (heddle_pstream *x = gpu_streams_of(dev); x != NULL;) {
+    if (x->own->adopted) { /* its work is another's */
+      x = x->next;
+      continue;
+    }
     heddle_status s = gpu_stream_ask(x, &failed);
     if (s == HEDDLE_EBUSY) {
       if (!pause_longer(&p)) return too_late(dev, timeout_ns, err);
@@ -203,7 +207,7 @@ static void destroy(heddle_pstream *stream) {
     if (x < own->slots || x >= own->slots + GPU_SIGNALS) host->free(host->ctx, x);
   }
   gpu_watch_forget(stream);
-  if (stream->handle != NULL) dev->driver->stream_destroy(stream->handle);
+  if (stream->handle != NULL && !own->adopted) dev->driver->stream_destroy(stream->handle);
   if (own->counter != NULL) dev->driver->host_free(own->counter);
   pthread_mutex_destroy(&own->ask);
   pthread_mutex_destroy(&stream->lock);
@@ -220,10 +224,11 @@ void gpu_streams_destroy(heddle_pdevice *dev) {
 }
 
 /* Takes a closed stream of that priority, or leaves it. */
-static bool claim(heddle_pstream *stream, int priority) {
+static bool claim(heddle_pstream *stream, int priority, bool adopted) {
   gpu_stream_own *own = stream->own;
   pthread_mutex_lock(&stream->dev->lock);
-  const bool mine = own->closed && own->priority == priority && atomic_load(&own->armed) == 0;
+  const bool mine =
+      own->closed && own->adopted == adopted && own->priority == priority && atomic_load(&own->armed) == 0;
   if (mine) own->closed = false;
   pthread_mutex_unlock(&stream->dev->lock);
   return mine;
@@ -238,7 +243,7 @@ static void give_up(heddle_pstream *stream) {
 /* A closed stream of that priority whose work is done, without failure; NULL: none. */
 static heddle_pstream *take_closed(heddle_pdevice *dev, int priority) {
   for (heddle_pstream *x = gpu_streams_of(dev); x != NULL; x = x->next) {
-    if (!claim(x, priority)) continue;
+    if (!claim(x, priority, false)) continue;
     if (gpu_stream_ask(x, NULL) == HEDDLE_OK) {
       kept_failure(x, true, NULL);
       gpu_watch_forget(x);
@@ -299,6 +304,15 @@ static void make_counter(heddle_pstream *stream) {
   own->writes = true;
 }
 
+static void enlist(heddle_pstream *stream) {
+  heddle_pdevice *dev = stream->dev;
+  pthread_mutex_lock(&dev->lock);
+  stream->number = dev->streams != NULL ? dev->streams->number + 1 : 1;
+  stream->next = dev->streams;
+  dev->streams = stream;
+  pthread_mutex_unlock(&dev->lock);
+}
+
 /* Inside gpu_enter. */
 static heddle_status make_new(heddle_pdevice *dev, int priority, heddle_pstream **out, heddle_error *err) {
   heddle_pstream *stream = NULL;
@@ -312,11 +326,7 @@ static heddle_status make_new(heddle_pdevice *dev, int priority, heddle_pstream 
     return s;
   }
   make_counter(stream);
-  pthread_mutex_lock(&dev->lock);
-  stream->number = dev->streams != NULL ? dev->streams->number + 1 : 1;
-  stream->next = dev->streams;
-  dev->streams = stream;
-  pthread_mutex_unlock(&dev->lock);
+  enlist(stream);
   *out = stream;
   return HEDDLE_OK;
 }
@@ -334,6 +344,62 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
   if (stream == NULL) s = make_new(dev, sooner, &stream, err);
   gpu_leave(dev, &scope);
   if (s != HEDDLE_OK) return s;
+  gpu_count(&dev->live_objects, 1);
+  *out = stream;
+  return HEDDLE_OK;
+}
+
+/* Whether a stream of others is of the device, as far as the driver can tell. Inside gpu_enter. */
+static heddle_status check_owner(heddle_pdevice *dev, void *handle, heddle_error *err) {
+  const char *name = dev->vendor->name;
+  void *context = NULL;
+  int device = dev->info->device;
+  if (dev->driver->stream_device != NULL) {
+    heddle_status s = gpu_check(dev, dev->driver->stream_device(handle, &device), "ask a stream for its device", err);
+    if (s != HEDDLE_OK) return s;
+  }
+  if (device != dev->info->device)
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "the stream is of device %d of the driver's, not of %s:%u, which is its device %d", device, name,
+                  dev->index, dev->info->device);
+  if (dev->driver->stream_context == NULL) return HEDDLE_OK;
+  heddle_status s = gpu_check(dev, dev->driver->stream_context(handle, &context), "ask a stream for its context", err);
+  if (s != HEDDLE_OK || context == dev->context) return s;
+  device = dev->vendor->context_device != NULL ? dev->vendor->context_device(dev, context) : -1;
+  if (device >= 0 && device != dev->info->device)
+    return p_fail(err, HEDDLE_EINVAL, 0,
+                  "the stream is of device %d of the driver's, not of %s:%u, which is its device %d", device, name,
+                  dev->index, dev->info->device);
+  return p_fail(err, HEDDLE_EINVAL, 0,
+                "the stream of %s:%u is in another context than Heddle's%s, with which it shares no events: use the "
+                "device's primary context",
+                name, dev->index, dev->apart ? ", which is its own" : "");
+}
+
+static heddle_pstream *take_adopted(heddle_pdevice *dev) {
+  for (heddle_pstream *x = gpu_streams_of(dev); x != NULL; x = x->next)
+    if (claim(x, 0, true)) return x;
+  return NULL;
+}
+
+static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
+  gpu_scope scope;
+  void *theirs = (void *)(uintptr_t)handle;
+  heddle_status s = gpu_health(dev, err);
+  if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
+  if (s != HEDDLE_OK) return s;
+  s = check_owner(dev, theirs, err);
+  gpu_leave(dev, &scope);
+  if (s != HEDDLE_OK) return s;
+  heddle_pstream *stream = take_adopted(dev);
+  if (stream == NULL) {
+    s = new_record(dev, 0, &stream, err);
+    if (s != HEDDLE_OK) return s;
+    stream->own->adopted = true;
+    enlist(stream);
+  }
+  stream->handle = theirs;
+  kept_failure(stream, true, NULL);
   gpu_count(&dev->live_objects, 1);
   *out = stream;
   return HEDDLE_OK;
@@ -387,4 +453,5 @@ const heddle_stream_table gpu_stream_table = {
     .submit = stream_submit,
     .sync = stream_sync,
     .query = stream_query,
+    .adopt = stream_adopt,
 };

@@ -33,6 +33,7 @@ typedef struct gpu_wait {
 typedef struct gpu_stream_own {
   int priority; /* the driver's */
   bool closed;  /* by the host; device's lock */
+  bool adopted; /* the handle is another's: it is not destroyed, not asked for idle, and used again for such alone */
 
   pthread_mutex_t ask; /* guards recording against questions of other threads, which would break a recording; the driver
                           is called with it held, and stream->lock may be taken */

@@ -47,6 +47,15 @@ hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned fla
 }
 
 #ifndef FAKE_HIP_5
+hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *out); /* of later headers than the oldest */
+hipError_t hipStreamGetDevice(hipStream_t stream, hipDevice_t *out) {
+  int device = 0;
+  HIP_CALL("hipStreamGetDevice");
+  const int code = eng_stream_device(stream, &device);
+  if (code == ENG_OK) *out = device;
+  return (hipError_t)code;
+}
+
 hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t fn, void *arg) {
   HIP_CALL("hipLaunchHostFunc");
   return (hipError_t)eng_host_func(stream, fn, arg);
