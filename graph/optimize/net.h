@@ -191,5 +191,6 @@ bool opt_pass_activation(opt_net *net);
 bool opt_pass_layer_norm(opt_net *net);
 bool opt_pass_rms_norm(opt_net *net); /* layer_norm.c */
 bool opt_pass_attention(opt_net *net);
+bool opt_pass_rotary(opt_net *net);
 
 #endif

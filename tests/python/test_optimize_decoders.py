@@ -1,0 +1,156 @@
+"""What exporters write of decoders, as one operator: rotary embeddings. Against onnx.reference in float64, with and without; and
+what must not be joined. labels: ctypes
+timeout: 300
+"""
+import capi
+import numpy as np
+import pytest
+from optimize_case import Net, check
+
+END = 2 ** 63 - 1
+
+
+@pytest.fixture(scope="module")
+def ctx():
+    c = capi.Context()
+    yield c
+    c.close()
+
+
+def whole(n, name, *values):
+    return n.w(name, np.array(values, np.int64))
+
+
+def piece(n, x, first, last, axis, step=None):
+    more = [whole(n, f"step{step}", step)] if step else []
+    return n.op("Slice", x, whole(n, f"at{first}", first), whole(n, f"at{last}", last), whole(n, f"at{axis}", axis), *more)
+
+
+def cut(n, x, width, form):
+    """The parts of x: halves, or each second element."""
+    half = width // 2
+    if "split" in form:
+        if n.opset >= 18 and "sizes" not in form:
+            return n.op("Split", x, outputs=2, axis=-1, num_outputs=2)
+        return n.op("Split", x, whole(n, "sizes", half, half), outputs=2, axis=-1)
+    if "pairs" in form:
+        return piece(n, x, 0, END, 3, 2), piece(n, x, 1, END, 3, 2)
+    if "exact" in form:
+        return piece(n, x, 0, half, 3), piece(n, x, half, width, 3, 1)
+    return piece(n, x, 0, half, -1), piece(n, x, half, END, -1)
+
+
+def joined(n, p, q, shape, form):
+    if "pairs" not in form:
+        return n.op("Concat", p, q, axis=-1)
+    last = whole(n, "last", -1 if "negative" in form else len(shape))
+    both = n.op("Concat", n.op("Unsqueeze", p, last), n.op("Unsqueeze", q, last), axis=-1)
+    return n.op("Reshape", both, whole(n, "shape", *shape))
+
+
+def turned(n, x, shape, form):
+    p, q = cut(n, x, shape[-1], form)
+    minus = n.op("Mul", q, n.w("minus", np.float32(-1))) if "minus" in form else n.op("Neg", q)
+    return joined(n, minus, p, shape, form)
+
+
+def summed(n, x, cos, sin, shape, form):
+    t = turned(n, x, shape, form)
+    own = n.op("Mul", cos, x) if "left" in form else n.op("Mul", x, cos)
+    other = n.op("Mul", sin, t) if "left" in form else n.op("Mul", t, sin)
+    return n.op("Add", other, own) if "swapped" in form else n.op("Add", own, other)
+
+
+def of_parts(n, x, cos, sin, shape, form):
+    p, q = cut(n, x, shape[-1], form)
+    pc, qs = (n.op("Mul", cos, p), n.op("Mul", sin, q)) if "left" in form else (n.op("Mul", p, cos), n.op("Mul", q, sin))
+    qc, ps = n.op("Mul", q, cos), n.op("Mul", p, sin)
+    add = n.op("Add", ps, qc) if "swapped" in form else n.op("Add", qc, ps)
+    return joined(n, n.op("Sub", pc, qs), add, shape, form)
+
+
+FORMS = ["slices", "slices exact left", "split swapped", "split sizes left", "slices minus", "pairs", "pairs left swapped", "pairs negative minus"]
+
+
+@pytest.mark.parametrize("opset", [13, 18, 24])
+@pytest.mark.parametrize("form", FORMS)
+def test_rotary(ctx, form, opset):
+    shape = (2, 3, 5, 8)
+    for make, wide in ((summed, 8), (of_parts, 4)):
+        for of_angles in ((2, 1, 5, wide), (5, wide), (1, 1, 5, wide)):
+            n = Net(opset)
+            x = n.x("x", *shape)
+            y = make(n, x, n.weights("cos", *of_angles), n.x("sin", *of_angles), shape, form)
+            r, _ = check(ctx, n, [n.op("Tanh", y, name="after")])
+            assert r.ops() == ["Rotary", "Tanh"] and r.passes() == ["rotary"]
+
+
+def test_rotary_of_open_shapes(ctx):
+    """The axes count from the front: the number of dimensions is that of a Transpose."""
+    for form in ("slices", "slices exact", "split"):
+        n = Net(18)
+        x = n.op("Transpose", n.x("x", 2, "length", 3, 8), perm=[0, 2, 1, 3])
+        y = n.op("Tanh", summed(n, x, n.x("cos", 2, 1, "length", 8), n.x("sin", 2, 1, "length", 8), (2, 3, 5, 8), form))
+        assert "Rotary" in check(ctx, n, [y], fixed={"length": 5})[0].ops()
+
+
+def test_pairs_by_reshape(ctx):
+    """As complex numbers: [.., 4, 2], the places of whose last axis are taken by Gather, Split or Slice."""
+    for how in ("gather", "split", "slice", "squeezed"):
+        n = Net(18)
+        x = n.x("x", 2, 5, 3, 8)
+        z = n.op("Reshape", x, whole(n, "cut", 2, 5, 3, 4, 2))
+        if how == "gather":
+            p, q = (n.op("Gather", z, n.w(f"place{k}", np.int64(k)), axis=-1) for k in (0, 1))
+        elif how == "slice":
+            p, q = (n.op("Squeeze", piece(n, z, k, k + 1, -1), whole(n, "gone", -1)) for k in (0, 1))
+        else:
+            p, q = (n.op("Squeeze", v, whole(n, "gone", 4)) for v in n.op("Split", z, outputs=2, axis=4, num_outputs=2))
+        cos, sin = n.weights("cos", 5, 1, 4), n.weights("sin", 5, 1, 4)
+        first = n.op("Sub", n.op("Mul", p, cos), n.op("Mul", q, sin))
+        second = n.op("Add", n.op("Mul", p, sin), n.op("Mul", q, cos))
+        y = n.op("Tanh", joined(n, first, second, (2, 5, 3, 8), "pairs"))
+        r, _ = check(ctx, n, [y])
+        assert "Rotary" in r.ops() and "Concat" not in r.ops(), how
+
+
+def test_part_of_a_head(ctx):
+    """GPT-NeoX and Phi turn the first numbers of each head."""
+    n = Net(18)
+    x = n.x("x", 2, 3, 5, 12)
+    low = summed(n, piece(n, x, 0, 8, 3), n.weights("cos", 5, 8), n.weights("sin", 5, 8), (2, 3, 5, 8), "slices")
+    y = n.op("Tanh", n.op("Concat", low, piece(n, x, 8, END, 3), axis=-1))
+    assert check(ctx, n, [y])[0].ops() == ["Concat", "Rotary", "Slice", "Slice", "Tanh"]
+
+
+def spoiled(n, x, cos, sin, what):
+    """Nearly a rotary embedding of [2, 3, 5, 8]."""
+    at = {"other start": (5, END), "too short": (4, 7), "overlap": (3, 7)}.get(what, (4, END))
+    p, q = piece(n, x, 0, 8 - (min(at[1], 8) - at[0]), 3), piece(n, x, *at, 3)
+    if what == "other x":
+        q = piece(n, n.x("z", 2, 3, 5, 8), 4, END, 3)
+    minus = q if what == "no minus" else n.op("Neg", q)
+    if what == "minus of the first":
+        minus, p = q, n.op("Neg", p)
+    t = n.op("Concat", p, minus, axis=-1) if what == "order" else n.op("Concat", minus, p, axis=-1)
+    if what == "half of the other":
+        t = n.op("Mul", t, n.w("half", np.float32(0.5)))
+    own = n.op("Mul", n.op("Tanh", x) if what == "other own" else x, cos)
+    return n.op("Sub" if what == "difference" else "Add", own, n.op("Mul", t, sin)), t
+
+
+@pytest.mark.parametrize("what", ["none", "other start", "too short", "overlap", "other x", "no minus", "minus of the first", "order", "half of the other",
+                                  "other own", "difference", "read"])
+def test_what_is_no_rotary(ctx, what):
+    n = Net(18)
+    x, cos, sin = n.x("x", 2, 3, 5, 8), n.weights("cos", 5, 8), n.weights("sin", 5, 8)
+    y, t = spoiled(n, x, cos, sin, what)
+    heads = [n.op("Tanh", y)] + ([n.op("Abs", t)] if what == "read" else [])
+    assert ("Rotary" in check(ctx, n, heads)[0].ops()) == (what == "none")
+
+
+def test_angles_larger_than_x(ctx):
+    """The result is larger than x then, which the operator's is not."""
+    n = Net(18)
+    y = summed(n, n.x("x", 1, 3, 5, 8), n.weights("cos", 2, 1, 5, 8), n.weights("sin", 2, 1, 5, 8), (1, 3, 5, 8), "slices")
+    assert "Rotary" not in check(ctx, n, [n.op("Tanh", y)])[0].ops()
