@@ -24,14 +24,13 @@ def main():
     os.dup2(2, 1)  # exporters print
     for name in names:
         path = folder / (name.replace("/", "__") + ".onnx")
-        fresh = folder / "new.onnx"
         wrong = None
         print(json.dumps({"begun": name}), file=results, flush=True)
         signal.alarm(seconds)
         try:
-            recipes.export(name, fresh)
-            fresh.replace(path)
+            recipes.export(name, path)
         except Exception as e:  # of any kind: the exporters' own
+            path.unlink(missing_ok=True)
             wrong = f"{type(e).__name__}: {str(e).strip()[:250]}"
         finally:
             signal.alarm(0)

@@ -186,7 +186,7 @@ for _label, _class, *_more in (
         ("mobilebert", "MobileBert", {"embedding_size": 16, "intra_bottleneck_size": 16}), ("squeezebert", "SqueezeBert", {"embedding_size": 32}),
         ("deberta", "Deberta"), ("deberta_v2", "DebertaV2"), ("convbert", "ConvBert", {"embedding_size": 32}), ("fnet", "FNet"),
         ("funnel", "Funnel", {"d_model": 32, "n_head": 4, "d_head": 8, "d_inner": 64, "block_sizes": [1, 1], "num_hidden_layers": None}),
-        ("nystromformer", "Nystromformer", {"segment_means_seq_len": 12, "num_landmarks": 4, "is_masked": False}), ("mpnet", "MPNet"), ("layoutlm", "LayoutLM"),
+        ("nystromformer", "Nystromformer", {"segment_means_seq_len": 12, "num_landmarks": 12, "is_masked": False}), ("mpnet", "MPNet"), ("layoutlm", "LayoutLM"),
         ("xlm_roberta", "XLMRoberta"), ("ibert", "IBert"), ("rembert", "RemBert", {"input_embedding_size": 16, "output_embedding_size": 16}),
         ("ernie", "Ernie"), ("modernbert", "ModernBert"), ("nomic", "Megatron" "Bert"), ("roc_bert", "RoCBert"),
         ("xlnet", "XLNet", {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64, "max_position_embeddings": None}),
@@ -197,9 +197,9 @@ for _label, _class, *_more in (
         ("llama", "Llama", {"num_key_value_heads": 2}), ("mistral", "Mistral", {"num_key_value_heads": 2}),
         ("qwen2", "Qwen2", {"num_key_value_heads": 2}), ("qwen3", "Qwen3", {"num_key_value_heads": 2, "head_dim": 8}),
         ("gemma", "Gemma", {"num_key_value_heads": 1, "head_dim": 8}), ("gemma2", "Gemma2", {"num_key_value_heads": 2, "head_dim": 8}),
-        ("phi", "Phi"), ("phi3", "Phi3"), ("falcon", "Falcon", {"multi_query": True}), ("stablelm", "StableLm", {"partial_rotary_factor": 0.5}),
+        ("phi", "Phi"), ("phi3", "Phi3"), ("falcon", "Falcon", {"multi_query": True}), ("stablelm", "StableLm", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}),
         ("olmo", "Olmo"), ("olmo2", "Olmo2"), ("starcoder2", "Starcoder2", {"num_key_value_heads": 2}), ("granite", "Granite"),
-        ("cohere", "Cohere"), ("mamba", "Mamba", {"state_size": 8}), ("codegen", "CodeGen", {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4}),
+        ("mamba", "Mamba", {"state_size": 8}), ("codegen", "CodeGen", {"n_embd": 32, "n_layer": 2, "n_head": 4, "rotary_dim": 4}),
         ("biogpt", "BioGpt"), ("openai_gpt", "OpenAIGPT", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64})):
     text_model(_label, _class + "Config", _class + "Model", **(_more[0] if _more else {}))
 for _label, _class, _options in (

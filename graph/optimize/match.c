@@ -96,6 +96,58 @@ uint64_t opt_elements(const opt_value *v) {
   return n;
 }
 
+static uint32_t rank_up(const opt_value *v, int up);
+
+/* Of operands that broadcast, all of which are known. */
+static uint32_t widest(const opt_node *n, int up) {
+  uint32_t most = 0;
+  for (uint32_t k = 0; k < n->n_inputs && most != UINT32_MAX; k++) {
+    const opt_value *v = opt_in(n, k);
+    const uint32_t rank = v != NULL ? rank_up(v, up) : 0;
+    if (rank == UINT32_MAX || rank > most) most = rank;
+  }
+  return most;
+}
+
+static uint32_t length_of(const opt_value *v) {
+  return v != NULL && v->known && v->ndim == 1 ? (uint32_t)v->shape[0] : UINT32_MAX;
+}
+
+static uint32_t rank_up(const opt_value *v, int up) {
+  static const char *const same[] = {"Slice", "Split", "Concat", "Softmax", "Identity", "Neg", "Cos", "Sin"};
+  uint64_t count;
+  if (v->known) return v->ndim;
+  if (v->said > 0) return v->said - 1;
+  const opt_node *n = v->maker;
+  if (n == NULL || up == 0) return UINT32_MAX;
+  if (opt_is(n, "Shape") || opt_is(n, "Range")) return 1;
+  if (opt_is(n, "Reshape")) return length_of(opt_in(n, 1));
+  if (opt_is(n, "Transpose") && opt_get_ints(n, "perm", &count) != NULL) return (uint32_t)count;
+  if (opt_is_elementwise(n)) return widest(n, up - 1);
+  const uint32_t first = n->n_inputs > 0 && opt_in(n, 0) != NULL ? rank_up(opt_in(n, 0), up - 1) : UINT32_MAX;
+  if (first == UINT32_MAX) return first;
+  if (opt_is(n, "Expand")) {
+    const uint32_t to = length_of(opt_in(n, 1));
+    return to == UINT32_MAX || to > first ? to : first;
+  }
+  if (opt_is(n, "Unsqueeze")) {
+    const uint32_t more = length_of(opt_in(n, 1));
+    return more == UINT32_MAX ? more : first + more;
+  }
+  if (opt_is(n, "Gather") && opt_in(n, 1) != NULL) {
+    const uint32_t index = rank_up(opt_in(n, 1), up - 1);
+    return index == UINT32_MAX ? index : first + index - 1;
+  }
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    if (opt_is(n, same[i])) return first;
+  return strcmp(n->domain, "heddle") == 0 && strcmp(n->op, "Rotary") == 0 ? first : UINT32_MAX;
+}
+
+uint32_t opt_rank(const opt_value *v) {
+  enum { MOST_UP = 16 };
+  return v != NULL ? rank_up(v, MOST_UP) : UINT32_MAX;
+}
+
 bool opt_is_elementwise(const opt_node *n) {
   static const char *const names[] = {
       "Abs",  "Add",  "And",     "Cast",        "Clip",      "Div",       "Elu",         "Equal",          "Erf",

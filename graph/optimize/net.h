@@ -36,6 +36,7 @@ typedef struct opt_value {
   uint32_t ndim;
   int64_t *shape;
   uint64_t bytes;
+  uint32_t said; /* of an arg: 1 + the number of dimensions that the graph gives it; 0: none */
 } opt_value;
 
 typedef struct opt_node {
@@ -155,6 +156,9 @@ bool opt_ints(opt_net *net, const opt_value *v, int64_t *out, uint32_t *count);
 
 bool opt_same_shape(const opt_value *a, const opt_value *b);
 bool opt_is_float32(const opt_value *v);
+
+/* The number of dimensions, which may be known where the shape is not; UINT32_MAX: it is not. */
+uint32_t opt_rank(const opt_value *v);
 uint64_t opt_elements(const opt_value *v); /* of a known one */
 
 /* One output, and the operator works on each element for itself: Relu, Add, Where. */
@@ -192,5 +196,6 @@ bool opt_pass_layer_norm(opt_net *net);
 bool opt_pass_rms_norm(opt_net *net); /* layer_norm.c */
 bool opt_pass_attention(opt_net *net);
 bool opt_pass_rotary(opt_net *net);
+bool opt_pass_grouped(opt_net *net);
 
 #endif

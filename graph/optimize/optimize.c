@@ -17,6 +17,7 @@ static const struct {
     {"fold", opt_pass_fold},
     {"rotary", opt_pass_rotary}, /* before attention, which moves Reshapes */
     {"attention", opt_pass_attention},
+    {"grouped", opt_pass_grouped}, /* behind attention, which takes scales off the operands */
     {"reshapes", opt_pass_reshapes},
     {"transposes", opt_pass_transposes},
     {"conv", opt_pass_conv},

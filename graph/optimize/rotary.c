@@ -25,25 +25,9 @@ static void keep(rotary *r, opt_node *n) {
 
 /* ---- axes */
 
-/* The number of dimensions of v, which may be known where its shape is not; 0: it is not. */
-static uint32_t rank_of(const opt_value *v, int up) {
-  uint64_t count;
-  const opt_node *n = v != NULL ? v->maker : NULL;
-  if (v == NULL || up > MOST_UP) return 0;
-  if (v->known) return v->ndim;
-  if (opt_is(n, "Transpose")) return opt_get_ints(n, "perm", &count) != NULL ? (uint32_t)count : 0;
-  if (opt_is(n, "Reshape")) {
-    const opt_value *shape = opt_in(n, 1);
-    return shape != NULL && shape->known && shape->ndim == 1 ? (uint32_t)shape->shape[0] : 0;
-  }
-  if (opt_is(n, "Slice") || opt_is(n, "Cast") || opt_is(n, "Identity") || opt_is(n, "Split") || opt_is(n, "Neg"))
-    return rank_of(opt_in(n, 0), up + 1);
-  return 0;
-}
-
 static bool is_last(int64_t axis, const opt_value *v) {
-  const uint32_t rank = rank_of(v, 0);
-  return axis == -1 || (rank > 0 && axis == (int64_t)rank - 1);
+  const uint32_t rank = opt_rank(v);
+  return axis == -1 || (rank != UINT32_MAX && axis == (int64_t)rank - 1);
 }
 
 /* ---- parts of x */
@@ -229,9 +213,7 @@ static opt_value *unsqueezed(opt_net *net, rotary *r, opt_value *v) {
   int64_t axis;
   opt_node *n = opt_maker(v, "Unsqueeze");
   if (n == NULL || !one(net, opt_in(n, 1), &axis)) return NULL;
-  if (axis != -1 && !(v->known && axis == (int64_t)v->ndim - 1) &&
-      !(rank_of(opt_in(n, 0), 0) > 0 && axis == (int64_t)rank_of(opt_in(n, 0), 0)))
-    return NULL;
+  if (!is_last(axis, v)) return NULL;
   keep(r, n);
   return opt_in(n, 0);
 }

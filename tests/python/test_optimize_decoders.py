@@ -1,4 +1,4 @@
-"""What exporters write of decoders, as one operator: rotary embeddings. Against onnx.reference in float64, with and without; and
+"""What exporters write of decoders: rotary embeddings, and keys and values that are repeated. Against onnx.reference in float64, with and without; and
 what must not be joined. labels: ctypes
 timeout: 300
 """
@@ -154,3 +154,93 @@ def test_angles_larger_than_x(ctx):
     n = Net(18)
     y = summed(n, n.x("x", 1, 3, 5, 8), n.weights("cos", 2, 1, 5, 8), n.weights("sin", 2, 1, 5, 8), (1, 3, 5, 8), "slices")
     assert "Rotary" not in check(ctx, n, [n.op("Tanh", y)])[0].ops()
+
+
+# ---- keys and values that are repeated for groups of heads
+
+
+def repeated(n, x, heads, group, axis=2, reader=False):
+    """[2, heads, 6, 8] as [2, heads * group, 6, 8]."""
+    wide = [2, heads, 6, 8]
+    wide.insert(axis, group)
+    y = n.op("Expand", n.op("Unsqueeze", x, whole(n, f"lift{axis}", axis)), whole(n, f"wide{axis}", *wide))
+    z = n.op("Reshape", y, whole(n, "flat", 2, heads * group, 6, 8))
+    return (z, y) if reader else z
+
+
+def attention(n, mask="rows", form="", heads=2, group=3, q=None, k=None, v=None, batch=2):
+    """[2, 5, heads * group * 8] of queries of 5, and keys and values of 6."""
+    q = q or n.x("q", 2, heads * group, 5, 8)
+    k, v = k or repeated(n, n.x("k", 2, heads, 6, 8), heads, group), v or repeated(n, n.x("v", 2, heads, 6, 8), heads, group)
+    y = n.op("MatMul", q, n.op("Transpose", k, perm=[0, 1, 3, 2]))
+    y = n.op("Div", y, n.w("root", np.float32(8 ** 0.5))) if "div" in form else n.op("Mul", n.w("scale", np.float32(0.3)), y)
+    if "cap" in form:
+        cap = n.w("cap", np.float32(5))
+        y = n.op("Mul", n.op("Tanh", n.op("Div", y, cap)), cap)
+    shape = {"rows": (5, 6), "each": (2, 1, 5, 6), "one": (1, 1, 5, 6), "three": (1, 5, 6), "heads": (2, heads * group, 5, 6)}.get(mask)
+    if shape:
+        y = n.op("Add", n.x("mask", *shape), y) if "left" in form else n.op("Add", y, n.x("mask", *shape))
+    y = n.op("MatMul", n.op("Softmax", y, axis=-1 if "last" in form else 3), v)
+    to = whole(n, "to", 0, 0, -1) if "zeros" in form else whole(n, "to", 2, 5, heads * group * 8)
+    return n.op("Reshape", n.op("Transpose", y, perm=[0, 2, 1, 3]), to)
+
+
+@pytest.mark.parametrize("opset", [13, 18, 24])
+@pytest.mark.parametrize("mask", ["rows", "each", "one", "three", "none"])
+def test_grouped_attention(ctx, mask, opset):
+    for form in ("", "div left zeros", "cap last"):
+        for heads, group in ((2, 3), (1, 4)):
+            n = Net(opset)
+            r, _ = check(ctx, n, [n.op("Tanh", attention(n, mask, form, heads, group))])
+            assert "Expand" not in r.ops() and "grouped" in r.passes(), (form, heads)
+
+
+def test_grouped_attention_on_sim(ctx):
+    n = Net(18)
+    r, _ = check(ctx, n, [n.op("Tanh", attention(n, "each"))], devices="sim", rtol=1e-4)
+    assert "Expand" not in r.ops()
+
+
+def test_grouped_attention_of_open_shapes(ctx):
+    """The shapes are computed, as a decoder with caches has them."""
+    for batch, length, past in ((1, 1, 7), (2, 5, 0), (3, 4, 3)):
+        n = Net(18)
+        q = n.op("Transpose", n.x("q", "batch", "length", 6, 8), perm=[0, 2, 1, 3])
+        both = []
+        for name in "kv":
+            x = n.x(name, "batch", 2, "total", 8)
+            shape = n.op("Shape", x)
+            b, t = (n.op("Gather", shape, whole(n, f"at{i}", i)) for i in (0, 2))
+            wide = n.op("Concat", b, whole(n, "heads", 2, 3), t, whole(n, "size", 8), axis=0)
+            flat = n.op("Concat", b, whole(n, "all", 6), t, whole(n, "size", 8), axis=0)
+            both.append(n.op("Reshape", n.op("Expand", n.op("Unsqueeze", x, whole(n, "lift", 2)), wide), flat))
+        y = n.op("MatMul", q, n.op("Transpose", both[0], perm=[0, 1, 3, 2]))
+        y = n.op("Add", n.op("Mul", y, n.w("scale", np.float32(0.3))), n.x("mask", "batch", 1, "length", "total"))
+        y = n.op("MatMul", n.op("Softmax", y, axis=-1), both[1])
+        y = n.op("Reshape", n.op("Transpose", y, perm=[0, 2, 1, 3]), whole(n, "to", 0, 0, 48))
+        r, _ = check(ctx, n, [n.op("Tanh", y)], fixed={"batch": batch, "length": length, "total": length + past})
+        assert "Expand" not in r.ops()
+
+
+@pytest.mark.parametrize("what", ["none", "other order", "read", "mask of each head", "keys alone", "other groups", "no transpose"])
+def test_what_is_not_grouped(ctx, what):
+    n = Net(18)
+    k, v = n.x("k", 2, 2, 6, 8), n.x("v", 2, 2, 6, 8)
+    heads = []
+    keys = values = None
+    if what == "other order":  # heads 0 1 0 1 0 1 instead of 0 0 0 1 1 1
+        keys, values = repeated(n, k, 2, 3, axis=1), repeated(n, v, 2, 3, axis=1)
+    if what == "read":
+        keys, wide = repeated(n, k, 2, 3, reader=True)
+        heads.append(n.op("Abs", wide))
+    if what == "keys alone":
+        values = n.x("w", 2, 6, 6, 8)
+    if what == "other groups":
+        wide = n.op("Unsqueeze", n.x("w", 2, 3, 6, 8), whole(n, "lift2", 2))
+        values = n.op("Reshape", n.op("Expand", wide, whole(n, "other", 2, 3, 2, 6, 8)), whole(n, "flat", 2, 6, 6, 8))
+    y = attention(n, "heads" if what == "mask of each head" else "each", k=keys or repeated(n, k, 2, 3), v=values or repeated(n, v, 2, 3))
+    if what == "no transpose":
+        n.nodes = [(kind, name, ins, outs, d, {"perm": [0, 1, 2, 3]} if name == n.nodes[-2][1] else a) for kind, name, ins, outs, d, a in n.nodes]
+        n.params["to"] = np.array([2, 6, 40], np.int64)
+    r, _ = check(ctx, n, [n.op("Tanh", y), *heads])
+    assert ("grouped" in r.passes()) == (what == "none")
