@@ -27,6 +27,8 @@ def arguments():
     parser.add_argument("--again", action="store_true", help="runs models that have a result, too")
     parser.add_argument("--failed", action="store_true", help="runs those again whose result was not that they agree")
     parser.add_argument("--no-times", action="store_true", help="loads and compares, measures nothing")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], choices=(1, 2))
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "zoo")
     parser.add_argument("--package", type=pathlib.Path, default=ROOT / "build" / "release" / "python", help="where heddle is built")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one step of one model")
@@ -86,8 +88,8 @@ def measure(name, path, options):
     row, measure_py = {}, HERE / "measure.py"
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        seconds = 0 if options.no_times else 1.0
-        for threads in (1,) if options.no_times else (1, 2):
+        seconds = 0 if options.no_times else options.seconds
+        for threads in (1,) if options.no_times else options.threads:
             for which in ("onnxruntime", "heddle"):
                 more = {"PYTHONPATH": str(options.package), "HEDDLE_CPU_THREADS": str(threads)} if which == "heddle" else {}
                 got, wrong = child([sys.executable, measure_py, which, path, scratch, threads, seconds], options.timeout, **more)
@@ -95,7 +97,7 @@ def measure(name, path, options):
                     row["state"], row["words"] = ("refused" if which == "heddle" else "peer"), wrong[-300:]
                     return row
                 row[f"{which}{threads}"] = got
-            if threads == 1:
+            if threads == options.threads[0]:
                 worst = differs(scratch)
                 row["state"] = "agrees" if isinstance(worst, float) and worst <= bound_of(name) else "differs"
                 row["words"] = worst if isinstance(worst, str) else f"{worst:.1e}"

@@ -2,12 +2,10 @@
  * it is computed in five dimensions, [batch, heads of keys, group, row, column], where a product repeats its operands by itself,
  * so that nothing is copied. All of it stays ordinary operators:
  *
- *   [B, H, S, D] x [B, K, T, D] repeated to [B, H, T, D]  ->  [B, K, H / K, S, D] x [B, K, 1, T, D]
- *
- * The nodes that repeated become the Reshape of the query and the Unsqueeze of the mask. */
+ *   [B, H, S, D] x [B, K, T, D] repeated to [B, H, T, D]  ->  [B, K, H / K, S, D] x [B, K, 1, T, D] */
 #include "graph/optimize/net.h"
 
-enum { RANK = 4, WIDE = 5, MOST_BETWEEN = 8, CARRIERS = 4 };
+enum { RANK = 4, WIDE = 5, MOST_BETWEEN = 8 };
 
 /* An element of a tensor that is a shape: a number, or what an operator computes of one element. */
 typedef struct piece {
@@ -36,8 +34,11 @@ static bool read_pieces(opt_net *net, const opt_value *v, piece *out, uint32_t *
     return true;
   }
   const opt_value *index = opt_is(made, "Gather") ? opt_in(made, 1) : NULL;
-  const bool is_one = index != NULL ? index->known && index->ndim == 1 && opt_elements(index) == 1
-                                    : opt_is(made, "Unsqueeze") && opt_rank(opt_in(made, 0)) == 0;
+  const int64_t begin = opt_is(made, "Shape") ? opt_get_int(made, "start", 0) : 0;
+  const bool is_dim = opt_is(made, "Shape") && begin >= 0 && opt_get_int(made, "end", -1) == begin + 1;
+  const bool is_one = is_dim          ? true
+                      : index != NULL ? index->known && index->ndim == 1 && opt_elements(index) == 1
+                                      : opt_is(made, "Unsqueeze") && opt_rank(opt_in(made, 0)) == 0;
   if (!is_one || *count == WIDE) return false;
   out[(*count)++] = (piece){.from = v};
   return true;
@@ -45,6 +46,33 @@ static bool read_pieces(opt_net *net, const opt_value *v, piece *out, uint32_t *
 
 static bool same_piece(const piece *a, const piece *b) {
   return a->from == b->from && (a->from != NULL || a->n == b->n);
+}
+
+/* What dimension d of v is, by the Reshape that made it. */
+static bool dim_of(opt_net *net, const opt_value *v, int64_t d, piece *out) {
+  for (int up = 0; v != NULL && v->maker != NULL && up < MOST_BETWEEN; up++) {
+    const opt_node *n = v->maker;
+    uint64_t given;
+    if (opt_is(n, "Reshape")) {
+      piece all[WIDE];
+      uint32_t count = 0;
+      if (!read_pieces(net, opt_in(n, 1), all, &count, 0) || d >= (int64_t)count) return false;
+      *out = all[d];
+      return true;
+    }
+    if (opt_is(n, "Transpose")) {
+      const int64_t *perm = opt_get_ints(n, "perm", &given);
+      if (perm == NULL || d >= (int64_t)given) return false;
+      d = perm[d];
+    } else if (strcmp(n->domain, "heddle") != 0 && !opt_is(n, "Cast") && !opt_is(n, "Identity")) {
+      return false;
+    } else if (strcmp(n->domain, "heddle") == 0 && strcmp(n->op, "Rotary") != 0 &&
+               strcmp(n->op, "RMSNormalization") != 0) {
+      return false;
+    }
+    v = opt_in(n, 0);
+  }
+  return false;
 }
 
 /* Is the piece dimension d of x, by Shape and Gather? */
@@ -90,8 +118,10 @@ static bool is_open_repeat(opt_net *net, repeat *r, const opt_value *x) {
   r->kv = wide[1].n;
   r->group = wide[2].n;
   r->size = wide[4].n;
-  const bool keeps_length =
-      is_dim_of(net, &wide[3], x, 2) || (wide[3].from == NULL && (wide[3].n == 1 || wide[3].n == -1));
+  piece length;
+  const bool keeps_length = is_dim_of(net, &wide[3], x, 2) ||
+                            (dim_of(net, x, 2, &length) && length.from != NULL && same_piece(&wide[3], &length)) ||
+                            (wide[3].from == NULL && (wide[3].n == 1 || wide[3].n == -1));
   return keeps_length && same_piece(&wide[0], &out[0]) && out[1].from == NULL && out[1].n == r->kv * r->group &&
          same_piece(&wide[3], &out[2]) && same_piece(&wide[4], &out[3]);
 }
@@ -117,7 +147,6 @@ typedef struct grouped {
   opt_node *turn, *first, *softmax, *second, *last; /* turn: of the keys; last: the Transpose of the result */
   opt_node *mask_add;                               /* NULL: no mask that needs another dimension */
   uint32_t mask_input;
-  opt_node *free[CARRIERS];
 } grouped;
 
 static bool has_perm(const opt_node *n, const int64_t *perm) {
@@ -127,12 +156,7 @@ static bool has_perm(const opt_node *n, const int64_t *perm) {
 }
 
 static opt_node *user_of(opt_net *net, const opt_node *n) {
-  const opt_value *v = &n->outputs[0];
-  if (!opt_is_inner(v)) return NULL;
-  for (uint32_t i = 0; i < net->n_nodes; i++)
-    for (uint32_t k = 0; net->nodes[i].live && k < net->nodes[i].n_inputs; k++)
-      if (opt_in(&net->nodes[i], k) == v) return &net->nodes[i];
-  return NULL;
+  return opt_only_user(net, &n->outputs[0]);
 }
 
 /* What scores meet on their way: a number, or one mask. The mask of known shape is one for all heads. */
@@ -188,8 +212,9 @@ static bool read_grouped(opt_net *net, opt_node *first, grouped *g) {
       opt_in(first, 0) == NULL || opt_rank(opt_in(first, 0)) != RANK || !read_repeat(net, opt_in(g->turn, 0), &g->k) ||
       !read_between(net, g))
     return false;
-  g->second = user_of(net, g->softmax);
-  if (!opt_is(g->second, "MatMul") || opt_in(g->second, 0) != &g->softmax->outputs[0] ||
+  const opt_value *weights = opt_guarded(net, g->softmax);
+  g->second = opt_only_user(net, weights);
+  if (!opt_is(g->second, "MatMul") || opt_in(g->second, 0) != weights ||
       !read_repeat(net, opt_in(g->second, 1), &g->v) || g->v.kv != g->k.kv || g->v.group != g->k.group)
     return false;
   g->last = user_of(net, g->second);
@@ -200,22 +225,10 @@ static bool read_grouped(opt_net *net, opt_node *first, grouped *g) {
                            g->turn,     g->softmax,   g->second,   g->last};
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
     if (!opt_same_home(all[i], first)) return false;
-  memcpy(g->free, all, sizeof g->free);
   return true;
 }
 
 /* ---- the change */
-
-/* One of the nodes that are free, which stands behind what makes v and before n. */
-static opt_node *carrier(grouped *g, const opt_value *v, const opt_node *n) {
-  for (uint32_t i = 0; i < CARRIERS; i++) {
-    opt_node *c = g->free[i];
-    if (c == NULL || c >= n || (v->maker != NULL && v->maker >= c)) continue;
-    g->free[i] = NULL;
-    return c;
-  }
-  return NULL;
-}
 
 static opt_value *integers(opt_net *net, const opt_node *n, const char *what, const int64_t *values, uint32_t count) {
   void *bytes;
@@ -231,36 +244,36 @@ static bool turn(opt_net *net, opt_node *n, opt_value *x, const int64_t *perm) {
   return opt_become(net, n, "", "Transpose", &x, 1, &attr, 1);
 }
 
+/* A Reshape of the query, and an Unsqueeze of the mask where it needs one, before the nodes that read them. */
+static bool insert(opt_net *net, grouped *g, opt_value **split, opt_value **lift) {
+  opt_value *first = &g->first->outputs[0];
+  *split = opt_insert(net, g->first, "groups");
+  if (*split == NULL || !read_grouped(net, first->maker, g)) return false;
+  *lift = g->mask_add != NULL ? opt_insert(net, g->mask_add, "mask") : NULL;
+  return read_grouped(net, first->maker, g) && (*lift != NULL) == (g->mask_add != NULL);
+}
+
 static bool change(opt_net *net, grouped *g) {
   static const int64_t keys[] = {0, 1, 2, 4, 3}, result[] = {0, 3, 1, 2, 4}, two = 2;
-  opt_value *q = opt_in(g->first, 0), *mask = g->mask_add != NULL ? opt_in(g->mask_add, g->mask_input) : NULL;
-  opt_node *split = carrier(g, q, g->first), *lift = mask != NULL ? carrier(g, mask, g->mask_add) : NULL;
-  if (split == NULL || (mask != NULL && lift == NULL)) return false;
   const int64_t shape[WIDE] = {0, g->k.kv, g->k.group, -1, g->k.size};
-  opt_value *to = integers(net, split, "groups", shape, WIDE);
-  opt_value *axis = lift != NULL ? integers(net, lift, "axis", &two, 1) : NULL;
-  if (to == NULL || (lift != NULL && axis == NULL)) return false;
-  opt_node *const dying[] = {g->k.expand, g->k.reshape, g->v.expand, g->v.reshape};
-  for (size_t i = 0; i < sizeof dying / sizeof dying[0]; i++) dying[i]->live = dying[i] == split || dying[i] == lift;
-  split->outputs[0].known = false;
-  bool good = opt_become(net, split, "", "Reshape", (opt_value *const[]){q, to}, 2, NULL, 0);
-  if (lift != NULL) {
-    lift->outputs[0].known = false;
-    good = good && opt_become(net, lift, "", "Unsqueeze", (opt_value *const[]){mask, axis}, 2, NULL, 0);
-    opt_set_input(g->mask_add, g->mask_input, &lift->outputs[0]);
-  }
+  opt_value *split, *lift;
+  if (!insert(net, g, &split, &lift)) return false;
+  opt_value *q = opt_in(g->first, 0), *mask = lift != NULL ? opt_in(g->mask_add, g->mask_input) : NULL;
+  opt_value *to = integers(net, g->first, "shape", shape, WIDE), *scores = opt_in(g->softmax, 0);
+  opt_value *axis = lift != NULL ? integers(net, g->first, "axis", &two, 1) : NULL;
   const heddle_pattr last_axis = opt_attr_int(net, "axis", -1);
-  opt_value *scores = opt_in(g->softmax, 0);
-  good = good && turn(net, g->turn, g->k.five, keys) &&
-         opt_become(net, g->softmax, "", "Softmax", &scores, 1, &last_axis, 1) &&
-         turn(net, g->last, opt_in(g->last, 0), result);
-  opt_set_input(g->first, 0, &split->outputs[0]);
+  if (to == NULL || (lift != NULL && axis == NULL)) return false;
+  bool good = opt_become(net, split->maker, "", "Reshape", (opt_value *const[]){q, to}, 2, NULL, 0) &&
+              turn(net, g->turn, g->k.five, keys) &&
+              opt_become(net, g->softmax, "", "Softmax", &scores, 1, &last_axis, 1) &&
+              turn(net, g->last, opt_in(g->last, 0), result);
+  if (good && lift != NULL)
+    good = opt_become(net, lift->maker, "", "Unsqueeze", (opt_value *const[]){mask, axis}, 2, NULL, 0);
+  if (!good) return false;
+  opt_set_input(g->first, 0, split);
   opt_set_input(g->second, 1, g->v.five);
-  if (!good) {
-    net->failed = true;
-    return false;
-  }
-  const opt_node *const nodes[] = {dying[0], dying[1], dying[2], dying[3], g->first, g->second};
+  if (lift != NULL) opt_set_input(g->mask_add, g->mask_input, lift);
+  const opt_node *const nodes[] = {g->k.expand, g->k.reshape, g->v.expand, g->v.reshape, g->first, g->second};
   opt_note(net, "grouped", nodes, sizeof nodes / sizeof nodes[0],
            "keys and values of %lld heads are read where they lie, each by %lld heads", (long long)g->k.kv,
            (long long)g->k.group);
@@ -272,7 +285,11 @@ bool opt_pass_grouped(opt_net *net) {
   for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {
     opt_node *n = &net->nodes[i];
     grouped g;
-    if (!n->live || !opt_is(n, "MatMul") || !read_grouped(net, n, &g) || !change(net, &g)) continue;
+    if (!n->live || !opt_is(n, "MatMul") || !read_grouped(net, n, &g)) continue;
+    if (!change(net, &g)) {
+      net->failed = true; /* of memory: what it reads was seen to be there */
+      break;
+    }
     changed = true;
     opt_count(net);
     opt_types(net);

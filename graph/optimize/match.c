@@ -36,6 +36,30 @@ bool opt_is_inner(const opt_value *v) {
   return v->users == 1 && !v->pinned;
 }
 
+opt_node *opt_only_user(opt_net *net, const opt_value *v) {
+  if (!opt_is_inner(v)) return NULL;
+  for (uint32_t i = 0; i < net->n_nodes; i++)
+    for (uint32_t k = 0; net->nodes[i].live && k < net->nodes[i].n_inputs; k++)
+      if (opt_in(&net->nodes[i], k) == v) return &net->nodes[i];
+  return NULL;
+}
+
+opt_value *opt_guarded(opt_net *net, opt_node *n) {
+  opt_value *y = &n->outputs[0];
+  double zero;
+  if (y->users != 2 || y->pinned) return y;
+  for (uint32_t i = 0; i < net->n_nodes; i++) {
+    const opt_node *test = &net->nodes[i];
+    if (!test->live || !opt_is(test, "IsNaN") || opt_in(test, 0) != y) continue;
+    opt_node *choice = opt_only_user(net, &test->outputs[0]);
+    const bool is = opt_is(choice, "Where") && opt_in(choice, 0) == &test->outputs[0] && opt_in(choice, 2) == y &&
+                    opt_number(net, opt_in(choice, 1), &zero) && zero == 0 && opt_same_home(test, n) &&
+                    opt_same_home(choice, n);
+    return is ? &choice->outputs[0] : y;
+  }
+  return y;
+}
+
 bool opt_same_home(const opt_node *a, const opt_node *b) {
   bool same = a->home == b->home && a->stream == b->stream && (a->device == NULL) == (b->device == NULL);
   return same && (a->device == NULL || strcmp(a->device, b->device) == 0);

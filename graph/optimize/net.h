@@ -64,7 +64,7 @@ typedef struct opt_net {
   const heddle_graph *graph;
   heddle__arena arena;
   opt_node *nodes; /* of the given graph's operators */
-  uint32_t n_nodes;
+  uint32_t n_nodes, nodes_size;
   uint32_t opset;
   opt_value *args;
   uint32_t n_args;
@@ -113,6 +113,10 @@ void opt_replace(opt_value *old, opt_value *v);
 bool opt_become(opt_net *net, opt_node *n, const char *domain, const char *op, opt_value *const *inputs,
                 uint32_t n_inputs, const heddle_pattr *attrs, uint32_t n_attrs);
 
+/* A new node before one, in whose place it will run, for opt_become; gives its result. Nodes move: pointers to them are not valid
+ * any more, but those in values. NULL where memory is out. */
+opt_value *opt_insert(opt_net *net, const opt_node *before, const char *what);
+
 /* Attributes for opt_become; memory is the arena's. */
 heddle_pattr opt_attr_int(opt_net *net, const char *name, int64_t value);
 heddle_pattr opt_attr_float(opt_net *net, const char *name, double value);
@@ -141,6 +145,12 @@ const int64_t *opt_get_ints(const opt_node *n, const char *name, uint64_t *count
 
 /* Only one input of one node uses it, and no caller reads it. */
 bool opt_is_inner(const opt_value *v);
+
+/* The one node that uses a value; NULL where there are others. */
+opt_node *opt_only_user(opt_net *net, const opt_value *v);
+
+/* The result of n, or of Where(IsNaN(result), 0, result), where that is all that uses it: rows of which nothing is left are 0. */
+opt_value *opt_guarded(opt_net *net, opt_node *n);
 
 bool opt_same_home(const opt_node *a, const opt_node *b);
 

@@ -268,6 +268,28 @@ static bool read_softmax(reader *r, uint64_t *at, int32_t *on, double *scale, at
   }
 }
 
+/* Where(IsNaN(y), 0, y) behind the Softmax, where it is. */
+static bool read_guard(reader *r, uint64_t *at, int32_t *on, attention *a) {
+  const heddle_pnode *test = NULL;
+  double zero;
+  a->guarded = false;
+  for (uint64_t i = *at + 1; i < r->region->nodes.count; i++) {
+    const heddle_pnode *node = region_node(r->region, i);
+    if (test == NULL && is(node, "IsNaN") && node->inputs[0] == *on) {
+      test = node;
+      r->seen[i] = true;
+    } else if (test != NULL && is(node, "Where") && node->n_inputs == 3 && node->inputs[0] == test->outputs[0]) {
+      if (node->inputs[2] != *on || !number(region_node_input(r->region, node, 1), &zero) || zero != 0) return false;
+      r->seen[i] = true;
+      a->guarded = true;
+      *on = node->outputs[0];
+      *at = i;
+      return true;
+    }
+  }
+  return test == NULL;
+}
+
 /* The result, through a Transpose where there is one. */
 static bool read_result(reader *r, uint64_t at, const heddle_pnode *product, attention *a) {
   const heddle_pvalue *dense = region_node_output(r->region, product, 0);
@@ -332,7 +354,7 @@ static bool read_from(reader *r, uint64_t at, attention *a) {
   a->heads = scores->ndim > 2 ? scores->shape[scores->ndim - 3] : 1;
   a->rows = scores->shape[scores->ndim - 2];
   a->keys = scores->shape[scores->ndim - 1];
-  if (a->inner < 1 || !read_softmax(r, &at, &on, &scale, a)) return false;
+  if (a->inner < 1 || !read_softmax(r, &at, &on, &scale, a) || !read_guard(r, &at, &on, a)) return false;
   const heddle_pnode *second = user_of(r, on, &at);
   if (second == NULL || !is_product(region, second) || second->inputs[0] != on ||
       region_node_output(region, second, 0)->ndim != scores->ndim)

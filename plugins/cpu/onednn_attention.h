@@ -3,6 +3,8 @@
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_ATTENTION_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_ATTENTION_H
 
+#include <string.h>
+
 #include "onednn_special.h"
 
 enum { ATTENTION_DIMS = 4, ATTENTION_NODES = 24 };
@@ -26,6 +28,7 @@ typedef struct attention {
   int64_t mask_strides[ATTENTION_DIMS], mask_outer;
   uint32_t mask; /* region input; UINT32_MAX: none */
   float scale;
+  bool guarded;                  /* rows that are NaN become 0 */
   uint32_t flags[ONEDNN_INPUTS]; /* of the region's inputs: HEDDLE_INPUT_ABSORBED */
 } attention;
 
@@ -35,6 +38,11 @@ static inline int64_t attention_batch_at(const attention *a, const attention_vie
 }
 static inline int64_t attention_mask_at(const attention *a, int64_t batch) {
   return batch / a->inner * a->mask_outer + batch % a->inner * a->mask_strides[0];
+}
+
+/* What follows the Softmax of a row. */
+static inline void attention_guard(const attention *a, float *row) {
+  if (a->guarded && row[0] != row[0]) memset(row, 0, (size_t)a->keys * sizeof *row);
 }
 
 /* False where the region is no attention. Pure. */

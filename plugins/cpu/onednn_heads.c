@@ -283,6 +283,7 @@ static void soften(const attention_launch *launch, const kind *k, float *scores,
           mask =
               launch->mask + attention_mask_at(a, batch + b) + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
         op->softmax(scores, scores, mask, a->scale, a->keys);
+        attention_guard(a, scores);
         if (op->h.fast) onednn_narrow(narrow, scores, a->keys);
       }
 }

@@ -312,6 +312,7 @@ static void soften(const lengths_launch *launch, const part *p, int64_t rows, in
       if (launch->mask != NULL)
         mask = launch->mask + attention_mask_at(a, batch) + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
       launch->op->softmax(scores, scores, mask, a->scale, a->keys);
+      attention_guard(a, scores);
     }
 }
 
