@@ -9,12 +9,23 @@ enum { MOST_SCALES = 8, MOST_STEPS = 12 };
 
 /* ---- questions */
 
+static bool is_float32(const opt_value *v) {
+  heddle_dtype t;
+  return opt_dtype(v, &t) && t.code == HEDDLE_DTYPE_FLOAT && t.bits == 32 && t.lanes == 1;
+}
+
+/* 0 where it is not known. */
+static uint32_t rank_of(const opt_value *v) {
+  const uint32_t rank = opt_rank(v);
+  return rank == UINT32_MAX ? 0 : rank;
+}
+
 /* Mul or Div of float32 by one number that does not widen it; *k is which input is the other. */
 static bool is_scale(opt_net *net, const opt_node *n, uint32_t *k, double *by) {
   const bool div = opt_is(n, "Div");
   for (*k = 0; (div || opt_is(n, "Mul")) && *k < (div ? 1u : 2u); ++*k) {
     const opt_value *x = opt_in(n, *k), *c = opt_in(n, 1 - *k);
-    if (x == NULL || c == NULL || x->constant != NULL || !opt_is_float32(x) || c->ndim > x->ndim ||
+    if (x == NULL || c == NULL || x->constant != NULL || !is_float32(x) || (c->ndim > 0 && c->ndim > rank_of(x)) ||
         !opt_number(net, c, by))
       continue;
     if (div) *by = 1 / *by;
@@ -80,7 +91,8 @@ static bool join_scales(opt_net *net, scales *s) {
   void *bytes;
   if (s->count < 2 || !isfinite(product) || product == 0) return false;
   opt_node *n = s->nodes[0];
-  opt_value *by = opt_constant(net, opt_format(net, "%s:scale", n->name), s->values[0]->dtype, NULL, 0, &bytes);
+  opt_value *by = opt_constant(net, opt_format(net, "%s:scale", n->name), (heddle_dtype){HEDDLE_DTYPE_FLOAT, 32, 1},
+                               NULL, 0, &bytes);
   if (by == NULL) return false;
   memcpy(bytes, &product, sizeof product);
   for (uint32_t i = 1; i < s->count; i++) {

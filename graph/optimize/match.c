@@ -1,5 +1,6 @@
 /* graph/optimize/match.c: what patterns ask about nodes and values: operators, attributes, constants.
  * Nothing here changes a graph, but that the constants whose bytes are asked for are marked as read. */
+#include "graph/infer.h"
 #include "graph/optimize/net.h"
 
 bool opt_is(const opt_node *n, const char *op) {
@@ -170,6 +171,37 @@ static uint32_t rank_up(const opt_value *v, int up) {
 uint32_t opt_rank(const opt_value *v) {
   enum { MOST_UP = 16 };
   return v != NULL ? rank_up(v, MOST_UP) : UINT32_MAX;
+}
+
+static bool dtype_up(const opt_value *v, int up, heddle_dtype *out) {
+  static const char *const of_first[] = {
+      "Add",        "Sub",        "Mul",      "Div",     "Pow",     "Sqrt",
+      "Neg",        "Reciprocal", "Sigmoid",  "Tanh",    "Erf",     "Cos",
+      "Sin",        "Exp",        "Relu",     "MatMul",  "Gemm",    "Softmax",
+      "Gather",     "Slice",      "Concat",   "Split",   "Reshape", "Transpose",
+      "Squeeze",    "Unsqueeze",  "Expand",   "Flatten", "Conv",    "Dropout",
+      "ReduceMean", "ReduceSum",  "Identity", "Gelu",    "Clip",    "LayerNormalization",
+  };
+  *out = v->dtype;
+  if (v->known || v->typed) return true;
+  const opt_node *n = v->maker;
+  if (n == NULL || up == 0 || v->index > 0) return false;
+  if (opt_is(n, "Cast")) return heddle__onnx_dtype(opt_get_int(n, "to", 0), out);
+  if (opt_is(n, "Where")) return opt_in(n, 1) != NULL && dtype_up(opt_in(n, 1), up - 1, out);
+  bool same =
+      strcmp(n->domain, "heddle") == 0 && (strcmp(n->op, "RMSNormalization") == 0 || strcmp(n->op, "Rotary") == 0);
+  for (size_t i = 0; !same && i < sizeof of_first / sizeof of_first[0]; i++) same = opt_is(n, of_first[i]);
+  for (uint32_t k = 0; same && k < n->n_inputs && k < 2; k++) { /* of two operands of one type either may be known */
+    const bool pair =
+        k == 0 || opt_is(n, "Add") || opt_is(n, "Sub") || opt_is(n, "Mul") || opt_is(n, "Div") || opt_is(n, "MatMul");
+    if (pair && opt_in(n, k) != NULL && dtype_up(opt_in(n, k), up - 1, out)) return true;
+  }
+  return false;
+}
+
+bool opt_dtype(const opt_value *v, heddle_dtype *out) {
+  enum { MOST_UP = 12 };
+  return v != NULL && dtype_up(v, MOST_UP, out);
 }
 
 bool opt_is_elementwise(const opt_node *n) {

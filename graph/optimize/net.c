@@ -79,6 +79,8 @@ static void read_arg(opt_net *net, uint32_t i) {
   v->name = n->name;
   v->arg = i;
   v->said = t->has_shape ? t->ndim + 1 : 0;
+  v->typed = t->has_dtype;
+  v->dtype = t->dtype;
   v->constant = c;
   if (c != NULL) {
     set_type(net, v, c->dtype, c->ndim, c->shape);

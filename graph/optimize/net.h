@@ -37,6 +37,7 @@ typedef struct opt_value {
   int64_t *shape;
   uint64_t bytes;
   uint32_t said; /* of an arg: 1 + the number of dimensions that the graph gives it; 0: none */
+  bool typed;    /* of an arg: dtype holds */
 } opt_value;
 
 typedef struct opt_node {
@@ -169,6 +170,9 @@ bool opt_is_float32(const opt_value *v);
 
 /* The number of dimensions, which may be known where the shape is not; UINT32_MAX: it is not. */
 uint32_t opt_rank(const opt_value *v);
+
+/* The type of its elements, in the same way. */
+bool opt_dtype(const opt_value *v, heddle_dtype *out);
 uint64_t opt_elements(const opt_value *v); /* of a known one */
 
 /* One output, and the operator works on each element for itself: Relu, Add, Where. */

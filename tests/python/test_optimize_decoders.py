@@ -5,7 +5,7 @@ timeout: 300
 import capi
 import numpy as np
 import pytest
-from optimize_case import Net, check
+from optimize_case import Net, Run, check, close, rms_norm
 
 END = 2 ** 63 - 1
 
@@ -244,3 +244,79 @@ def test_what_is_not_grouped(ctx, what):
         n.params["to"] = np.array([2, 6, 40], np.int64)
     r, _ = check(ctx, n, [n.op("Tanh", y), *heads])
     assert ("grouped" in r.passes()) == (what == "none")
+
+
+# ---- scaled_dot_product_attention
+
+
+def sdpa(n, open_shapes=False, guard="nan", detour=True, zero=0.0):
+    """As the exporters write it: roots of the scale on both operands, a mask of minus infinity, and a guard for rows of it alone."""
+    lead = ("batch", 2, "length", 8) if open_shapes else (2, 2, 5, 8)
+    mask = ("batch", 1, "length", "length") if open_shapes else (2, 1, 5, 5)
+    q, k, v = n.x("q", *lead), n.x("k", *lead), n.x("v", *lead)
+    root = n.w("root", np.float32(0.6))
+    if detour and open_shapes:
+        shape = n.op("Shape", k)
+        others, rows, columns = (n.op("Slice", shape, whole(n, f"at{a}", a), whole(n, f"at{b}", b)) for a, b in ((0, -2), (-2, -1), (-1, END)))
+        flat = n.op("Reshape", k, n.op("Concat", whole(n, "all", -1), rows, columns, axis=0))
+        kt = n.op("Reshape", n.op("Transpose", flat, perm=[0, 2, 1]), n.op("Concat", others, columns, rows, axis=0))
+    elif detour:
+        flat = n.op("Transpose", n.op("Reshape", k, whole(n, "flat", -1, 5, 8)), perm=[0, 2, 1])
+        kt = n.op("Reshape", flat, whole(n, "four", 2, 2, 8, 5))
+    else:
+        kt = n.op("Transpose", k, perm=[0, 1, 3, 2])
+    y = n.op("MatMul", n.op("Mul", q, root), n.op("Mul", kt, root))
+    seen = n.op("Where", n.op("Greater", n.x("mask", *mask), n.w("zero", np.float32(0))), n.w("nothing", np.float32(0)), n.w("low", np.float32(-np.inf)))
+    p = n.op("Softmax", n.op("Add", y, seen), axis=-1)
+    if guard == "nan":
+        p = n.op("Where", n.op("IsNaN", p), n.w("none", np.float32(zero)), p)
+    return n.op("Tanh", n.op("Transpose", n.op("MatMul", p, v), perm=[0, 2, 1, 3]))
+
+
+def masked(n, **fixed):
+    """Values with a row that sees nothing, and one that sees all."""
+    values = n.values(**fixed)
+    values["mask"][0, 0, 1] = -1
+    values["mask"][1, 0, 2] = 1
+    return values
+
+
+@pytest.mark.parametrize("open_shapes", [False, True])
+@pytest.mark.parametrize("detour", [False, True])
+def test_scaled_dot_product_attention(ctx, detour, open_shapes):
+    n = Net(18)
+    y = sdpa(n, open_shapes, detour=detour)
+    values = masked(n, batch=2, length=5)
+    want = n.reference([y], values)[0]
+    assert np.isfinite(want).all() and (want[0, 1] == 0).all()
+    for wish in ("on", "off", "on,-attention"):
+        r = Run(ctx, n, [y], values, wish)
+        close(r.outputs[0], want, wish)
+        if wish == "on":
+            assert [c for c in r.ops() if c in ("Reshape", "Mul")] == ["Mul"] and r.ops().count("Transpose") == 2
+            region = [s for s in r.plan["regions"] if s["kind"] == "op" and len(s["nodes"]) > 6]
+            assert len(region) == 1, r.plan["regions"]
+
+
+@pytest.mark.parametrize("guard, zero", [("none", 0.0), ("nan", 0.5)])
+def test_other_guards(ctx, guard, zero):
+    """Without a guard a row that sees nothing is NaN; with another number it is that number's."""
+    n = Net(18)
+    y = sdpa(n, guard=guard, zero=zero)
+    values = masked(n)
+    want = n.reference([y], values)[0]
+    got = Run(ctx, n, [y], values).outputs[0]
+    assert np.array_equal(np.isnan(got), np.isnan(want)) and np.isnan(want).any() == (guard == "none")
+    close(np.nan_to_num(got), np.nan_to_num(want))
+
+
+def test_casts_of_open_shapes(ctx):
+    """The type of a value is known where its shape is not."""
+    n = Net(18)
+    x = n.op("Gather", n.weights("table", 9, 24), n.w("rows", np.array([1, 3, 5], np.int64)), axis=0)
+    x = n.op("Mul", n.x("z", "batch", 3, 24), x)
+    y = rms_norm(n, n.op("Cast", x, to=1), [24], "pow")
+    assert "Cast" not in check(ctx, n, [n.op("Tanh", y)])[0].ops()
+    n = Net(18)
+    y = n.op("Cast", n.op("Cast", n.x("z", "batch", 3, 24), to=7), to=1)
+    assert check(ctx, n, [n.op("Tanh", y)])[0].ops().count("Cast") == 2
