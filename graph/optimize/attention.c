@@ -385,7 +385,7 @@ static bool try_softmax(opt_net *net, opt_node *n) {
 
 /* Each attention is changed once before types are asked for again, however many there are. */
 bool opt_pass_attention(opt_net *net) {
-  bool changed = false;
+  bool changed = opt_take_attention_apart(net);
   for (bool again = true; again && !net->failed && !net->wrong;) {
     again = false;
     for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {

@@ -209,6 +209,7 @@ bool opt_pass_activation(opt_net *net);
 bool opt_pass_layer_norm(opt_net *net);
 bool opt_pass_rms_norm(opt_net *net); /* layer_norm.c */
 bool opt_pass_attention(opt_net *net);
+bool opt_take_attention_apart(opt_net *net); /* attention_parts.c: the first step of it */
 bool opt_pass_rotary(opt_net *net);
 bool opt_pass_grouped(opt_net *net);
 

@@ -320,3 +320,66 @@ def test_casts_of_open_shapes(ctx):
     n = Net(18)
     y = n.op("Cast", n.op("Cast", n.x("z", "batch", 3, 24), to=7), to=1)
     assert check(ctx, n, [n.op("Tanh", y)])[0].ops().count("Cast") == 2
+
+
+# ---- the operator Attention
+
+
+def by_parts(values, mask=None, scale=None):
+    """softmax(q k' scale + mask) v in float64; a query without a key is zeros."""
+    q, k, v = (values[name].astype(np.float64) for name in "qkv")
+    with np.errstate(invalid="ignore"):
+        scores = q @ np.swapaxes(k, -1, -2) * (scale or q.shape[-1] ** -0.5)
+        if mask is not None:
+            scores = scores + (np.where(mask, 0, -np.inf) if mask.dtype == bool else mask)
+        p = np.exp(scores - scores.max(-1, keepdims=True))
+        y = p / p.sum(-1, keepdims=True) @ v
+    if mask is None:
+        return y
+    lost = ~mask.any(-1) if mask.dtype == bool else (mask == -np.inf).all(-1)
+    return np.where(np.broadcast_to(lost, y.shape[:-1])[..., None], 0, y)
+
+
+@pytest.mark.parametrize("opset", [23, 24])
+@pytest.mark.parametrize("kind", ["none", "float32", "bool"])
+def test_attention_in_its_parts(ctx, kind, opset):
+    for shape in ((5, 6), (2, 1, 5, 6), (2, 3, 1, 6)):
+        n = Net(opset)
+        ins = [n.x("q", 2, 3, 5, 8), n.x("k", 2, 3, 6, 8), n.x("v", 2, 3, 6, 4)]
+        if kind != "none":
+            ins.append(n.x("mask", *shape, dtype=kind))
+        y = n.op("Attention", *ins, **({"scale": 0.4} if opset == 24 else {}))
+        values = n.values()
+        mask = None
+        if kind != "none":
+            mask = n.rng.uniform(size=shape) < 0.7 if kind == "bool" else n.rng.normal(size=shape).astype(np.float32)
+            mask[..., -1, :] = False if kind == "bool" else -np.inf
+            values["mask"] = mask
+        values["q"][0, 0, 0, 0] = np.nan
+        want = by_parts(values, mask, 0.4 if opset == 24 else None)
+        r = Run(ctx, n, [y], values)
+        assert "Attention" not in r.ops() and "Softmax" in r.ops() and y in r.names()
+        for got in (r.outputs[0], Run(ctx, n, [y], values, "off").outputs[0]):
+            assert np.array_equal(np.isnan(got), np.isnan(want))
+            close(np.nan_to_num(got), np.nan_to_num(want))
+
+
+@pytest.mark.parametrize("what", ["none", "causal", "softcap", "groups", "flat", "second result", "float64", "shorter mask", "cache"])
+def test_attention_that_stays(ctx, what):
+    n = Net(24)
+    dtype, heads = "float64" if what == "float64" else "float32", 1 if what == "groups" else 3
+    q, k, v = ([n.x(name, 2, 5, 24) for name in "qkv"] if what == "flat" else
+               [n.x("q", 2, 3, 5, 8, dtype=dtype), n.x("k", 2, heads, 5, 8, dtype=dtype), n.x("v", 2, heads, 5, 8, dtype=dtype)])
+    attrs = {"causal": {"is_causal": 1}, "softcap": {"softcap": 3.0}, "flat": {"q_num_heads": 3, "kv_num_heads": 3}}.get(what, {})
+    ins = [q, k, v]
+    if what == "shorter mask":
+        ins.append(n.x("mask", 5, 3))
+    if what == "cache":
+        ins += ["", n.x("pk", 2, 3, 2, 8), n.x("pv", 2, 3, 2, 8)]
+    made = n.op("Attention", *ins, outputs=3 if what in ("second result", "cache") else 1, **attrs)
+    heads_ = [n.op("Abs", y) for y in (made if isinstance(made, list) else [made])]
+    values = n.values()
+    runs = [Run(ctx, n, heads_, values, wish) for wish in ("on", "off")]
+    assert ("Attention" in runs[0].ops()) == (what != "none")
+    for g, w in zip(runs[0].outputs, runs[1].outputs):
+        close(g, w.astype(np.float64))
