@@ -199,10 +199,10 @@ KERNEL_5_1(rotary, k_general, T0, x0, T0, x1, T0, x2, i32, x3, i32, g, T0, y) {
 }
 #endif
 
-//! rotate: f32 f64 f16 bf16
-#ifdef K_rotate
+//! rotary_of: f32 f64 f16 bf16
+#ifdef K_rotary_of
 /* Rotary: x1 and x2 broadcast to x0, or have one number for each two of a row. */
-KERNEL_4_1(rotate, k_general, T0, x0, T0, x1, T0, x2, i32, g, T0, y) {
+KERNEL_4_1(rotary_of, k_general, T0, x0, T0, x1, T0, x2, i32, g, T0, y) {
   K_EACH(at, p.count);
   const IDX half_of = G(1), e = at % G(0);
   const int dims = CAST(int, G_IN(0, -1)), of_c = dims - CAST(int, G_IN(1, -1)), of_s = dims - CAST(int, G_IN(2, -1));
@@ -226,6 +226,6 @@ KERNEL_4_1(rotate, k_general, T0, x0, T0, x1, T0, x2, i32, g, T0, y) {
   }
   K_PRECISE K_C(T0) own = GET(T0, x0[at]) * GET(T0, x1[c_at]);
   K_PRECISE K_C(T0) cross = GET(T0, x0[second ? at - step : at + step]) * GET(T0, x2[s_at]);
-  y[at] = PUT(T0, second ? ROUND(T0, own) + ROUND(T0, cross) : ROUND(T0, own) - ROUND(T0, cross));
+  y[at] = PUT(T0, second ? own + cross : own - cross);
 }
 #endif

@@ -104,7 +104,6 @@ static void run_fast(const more_op *m, const more_args *a, int64_t first, int64_
 
 static void run_plain(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t n = m->i[WIDTH], half = m->i[HALF], step = m->i[PAIRS] ? 1 : half;
-  const int type = m->in[0].type;
   int64_t work = 0;
   for (int64_t r = first; r < last; r++) {
     if (more_tick(m, &work, 4 * n)) return;
@@ -116,7 +115,7 @@ static void run_plain(const more_op *m, const more_args *a, int64_t first, int64
                    s = more_get(&m->in[2], a->in[2], s_at + angle_of(m, &m->in[2], e)),
                    x = more_get(&m->in[0], a->in[0], at),
                    other = more_get(&m->in[0], a->in[0], second ? at - step : at + step);
-      const double own = more_round_to(type, x * c), cross = more_round_to(type, other * s);
+      const double own = x * c, cross = other * s;
       more_put(&m->out[0], a->out[0], at, second ? own + cross : own - cross);
     }
   }
