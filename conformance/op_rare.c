@@ -23,6 +23,9 @@ static const op_line lines[] = {
   {"Resize", "f", "T[1,2,5,6] - - l=1,2,9,7 > T[1,2,9,7] ; mode'linear coordinate_transformation_mode'asymmetric", 13},
   {"RoiAlign", "fd", "T[1,2,8,8] T[2,4]{1,6} l[2]{0,0} > T[2,2,2,3] ; output_height=2 output_width=3", 16},
   {"RotaryEmbedding", "fd", "T[1,2,4,8] T[1,4,4] T[1,4,4] > T[1,2,4,8]", 23},
+  {"Rotary", "fdhb", "T[2,3,4,8] T[2,1,4,8] T[4,8] > T[2,3,4,8]", 0},
+  {"Rotary", "f", "T[2,4,3,6] T[1,4,1,6] T[4,1,1] > T[2,4,3,6] ; interleaved=1 half=3", 0},
+  {"Rotary", "fh", "T[2,4,3,6] T[4,1,3] T[4,3,3] > T[2,4,3,6] ; half=3", 0},
   {"SoftmaxCrossEntropyLoss", "fd", "T[5,4] l[5]{0,3} > T[]", 13},
   {"TfIdfVectorizer", "il", "T[1,12]{0,7} > f[1,7] ; mode'TF min_gram_length=2 max_gram_length=2 max_skip_count=0 "
    "ngram_counts:0,4 ngram_indexes:0,1,2,3,4,5,6 pool_int64s:2,3,5,4,5,6,7,8,6,7", 13},

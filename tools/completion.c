@@ -101,8 +101,8 @@ static const char general_keys[] =
 
 /* ---- fixed words, by setting and by option */
 
-static const char passes[] =
-    "on off dead identity cse quantized fold attention reshapes transposes conv activation layer_norm rms_norm gemm";
+static const char passes[] = "on off dead identity cse quantized fold rotary attention grouped reshapes transposes "
+                             "conv activation layer_norm rms_norm gemm";
 
 static const struct fixed {
   const char *name, *words;

@@ -27,6 +27,8 @@ def arguments():
     parser.add_argument("--again", action="store_true", help="runs models that have a result, too")
     parser.add_argument("--failed", action="store_true", help="runs those again whose result was not that they agree")
     parser.add_argument("--no-times", action="store_true", help="loads and compares, measures nothing")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each is timed")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], choices=(1, 2))
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "zoo")
     parser.add_argument("--package", type=pathlib.Path, default=ROOT / "build" / "release" / "python", help="where heddle is built")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one step of one model")
@@ -86,8 +88,8 @@ def measure(name, path, options):
     row, measure_py = {}, HERE / "measure.py"
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        seconds = 0 if options.no_times else 1.0
-        for threads in (1,) if options.no_times else (1, 2):
+        seconds = 0 if options.no_times else options.seconds
+        for threads in (1,) if options.no_times else options.threads:
             for which in ("onnxruntime", "heddle"):
                 more = {"PYTHONPATH": str(options.package), "HEDDLE_CPU_THREADS": str(threads)} if which == "heddle" else {}
                 got, wrong = child([sys.executable, measure_py, which, path, scratch, threads, seconds], options.timeout, **more)
@@ -95,22 +97,37 @@ def measure(name, path, options):
                     row["state"], row["words"] = ("refused" if which == "heddle" else "peer"), wrong[-300:]
                     return row
                 row[f"{which}{threads}"] = got
-            if threads == 1:
+            if threads == options.threads[0]:
                 worst = differs(scratch)
                 row["state"] = "agrees" if isinstance(worst, float) and worst <= bound_of(name) else "differs"
                 row["words"] = worst if isinstance(worst, str) else f"{worst:.1e}"
     return row
 
 
-def export(name, options):
-    path = options.folder / "models" / (name.replace("/", "__") + ".onnx")
-    if path.exists():
-        return path, None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    code = f"import pathlib, recipes; recipes.export({name!r}, pathlib.Path({str(path)!r})); print('RESULT {{}}')"
-    python = os.environ.get("HEDDLE_ZOO_KERAS", sys.executable) if name.startswith("keras/") else sys.executable
-    _, wrong = child([python, "-c", code], options.timeout, PYTHONPATH=str(HERE), CUDA_VISIBLE_DEVICES="")
-    return path, wrong
+def path_of(name, options):
+    return options.folder / "models" / (name.replace("/", "__") + ".onnx")
+
+
+def export(names, options):
+    """Exports what is not there, many in one process; gives what was wrong, by name. One that ends the process is left out."""
+    failed, folder = {}, options.folder / "models"
+    folder.mkdir(parents=True, exist_ok=True)
+    of_keras = [name for name in names if name.startswith("keras/")]
+    for python, part in ((sys.executable, [n for n in names if n not in of_keras]), (os.environ.get("HEDDLE_ZOO_KERAS", sys.executable), of_keras)):
+        left = [name for name in part if not path_of(name, options).exists()]
+        while left:
+            env = {**os.environ, "PYTHONPATH": str(HERE), "CUDA_VISIBLE_DEVICES": "", "TOKENIZERS_PARALLELISM": "false"}
+            done = subprocess.run([python, HERE / "export.py", folder, str(options.timeout), *left], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=env, check=False)
+            rows = [json.loads(line) for line in done.stdout.splitlines()]
+            ended = {row["name"]: row["wrong"] for row in rows if "name" in row}
+            failed.update({name: wrong for name, wrong in ended.items() if wrong})
+            begun = [row["begun"] for row in rows if "begun" in row and row["begun"] not in ended]
+            if len(ended) < len(left):
+                words = (done.stderr.strip().splitlines() or ["no word"])[-1]
+                failed[begun[0] if begun else left[0]] = f"exit {done.returncode}: {words}"
+            left = [name for name in left if name not in ended and name not in failed]
+    return failed
 
 
 def ratio(row, threads, what):
@@ -151,12 +168,12 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     results = json.loads(store.read_text()) if store.exists() else {}
     results = {name: row for name, row in results.items() if name in recipes.RECIPES}
-    for i, name in enumerate([] if options.table else names):
-        old = results.get(name)
-        if old and not options.again and not (options.failed and old["state"] != "agrees"):
-            continue
-        path, wrong = export(name, options)
-        row = {"state": "export", "words": wrong[-300:]} if wrong else measure(name, path, options)
+    names = [name for name in names if name not in results or options.again or (options.failed and results[name]["state"] != "agrees")]
+    names = [] if options.table else names
+    failed = export(names, options)
+    for i, name in enumerate(names):
+        wrong = failed.get(name)
+        row = {"state": "export", "words": wrong[-300:]} if wrong else measure(name, path_of(name, options), options)
         results[name] = row
         fresh = store.with_suffix(".new")
         fresh.write_text(json.dumps(results, indent=1, sort_keys=True))

@@ -9,13 +9,15 @@ enum { MOST_SCALES = 8, MOST_STEPS = 12 };
 
 /* ---- questions */
 
-/* The one node that uses a value; NULL where there are others. */
-static opt_node *only_user(opt_net *net, const opt_value *v) {
-  if (!opt_is_inner(v)) return NULL;
-  for (uint32_t i = 0; i < net->n_nodes; i++)
-    for (uint32_t k = 0; net->nodes[i].live && k < net->nodes[i].n_inputs; k++)
-      if (opt_in(&net->nodes[i], k) == v) return &net->nodes[i];
-  return NULL;
+static bool is_float32(const opt_value *v) {
+  heddle_dtype t;
+  return opt_dtype(v, &t) && t.code == HEDDLE_DTYPE_FLOAT && t.bits == 32 && t.lanes == 1;
+}
+
+/* 0 where it is not known. */
+static uint32_t rank_of(const opt_value *v) {
+  const uint32_t rank = opt_rank(v);
+  return rank == UINT32_MAX ? 0 : rank;
 }
 
 /* Mul or Div of float32 by one number that does not widen it; *k is which input is the other. */
@@ -23,7 +25,7 @@ static bool is_scale(opt_net *net, const opt_node *n, uint32_t *k, double *by) {
   const bool div = opt_is(n, "Div");
   for (*k = 0; (div || opt_is(n, "Mul")) && *k < (div ? 1u : 2u); ++*k) {
     const opt_value *x = opt_in(n, *k), *c = opt_in(n, 1 - *k);
-    if (x == NULL || c == NULL || x->constant != NULL || !opt_is_float32(x) || c->ndim > x->ndim ||
+    if (x == NULL || c == NULL || x->constant != NULL || !is_float32(x) || (c->ndim > 0 && c->ndim > rank_of(x)) ||
         !opt_number(net, c, by))
       continue;
     if (div) *by = 1 / *by;
@@ -89,7 +91,8 @@ static bool join_scales(opt_net *net, scales *s) {
   void *bytes;
   if (s->count < 2 || !isfinite(product) || product == 0) return false;
   opt_node *n = s->nodes[0];
-  opt_value *by = opt_constant(net, opt_format(net, "%s:scale", n->name), s->values[0]->dtype, NULL, 0, &bytes);
+  opt_value *by = opt_constant(net, opt_format(net, "%s:scale", n->name), (heddle_dtype){HEDDLE_DTYPE_FLOAT, 32, 1},
+                               NULL, 0, &bytes);
   if (by == NULL) return false;
   memcpy(bytes, &product, sizeof product);
   for (uint32_t i = 1; i < s->count; i++) {
@@ -158,7 +161,7 @@ static bool turn_split(opt_net *net, opt_node *s) {
   int64_t size = 0, each;
   if (x == NULL || s->n_outputs > PARTS || !is_last(opt_get_int(s, "axis", 0), x)) return false;
   for (uint32_t i = 0; i < s->n_outputs; i++) {
-    users[i] = only_user(net, &s->outputs[i]);
+    users[i] = opt_only_user(net, &s->outputs[i]);
     if (users[i] == NULL || !cuts_heads(users[i], &s->outputs[i], &each) || (i > 0 && each != size) ||
         !opt_same_home(users[i], s))
       return false;
@@ -181,7 +184,7 @@ static bool turn_split(opt_net *net, opt_node *s) {
 /* The same of one Slice; equal Reshapes become one elsewhere. */
 static bool turn_slice(opt_net *net, opt_node *s) {
   opt_value *x = opt_in(s, 0);
-  opt_node *r = only_user(net, &s->outputs[0]);
+  opt_node *r = opt_only_user(net, &s->outputs[0]);
   int64_t size, start, axis = 0, step = 1;
   uint32_t count = 1;
   if (x == NULL || r == NULL || !x->known || !cuts_heads(r, &s->outputs[0], &size) || !opt_same_home(r, s) ||
@@ -265,6 +268,81 @@ static bool turn_reshape(opt_net *net, opt_node *r) {
   return true;
 }
 
+/* ---- Transpose by way of three dimensions */
+
+/* Elements [from, to) of the shape of x. */
+static bool is_shape_part(opt_net *net, const opt_value *v, const opt_value *x, int64_t from, int64_t to) {
+  int64_t start, end, axis = 0;
+  uint32_t count;
+  const opt_node *n = opt_maker(v, "Slice"), *shape = n != NULL ? opt_maker(opt_in(n, 0), "Shape") : NULL;
+  if (shape == NULL || opt_in(shape, 0) != x || opt_get_int(shape, "start", 0) != 0 || opt_attr(shape, "end") != NULL)
+    return false;
+  if (!opt_ints(net, opt_in(n, 1), &start, &count) || count != 1 || !opt_ints(net, opt_in(n, 2), &end, &count) ||
+      count != 1 ||
+      (opt_in(n, 3) != NULL && (!opt_ints(net, opt_in(n, 3), &axis, &count) || count != 1 || axis != 0)) ||
+      opt_in(n, 4) != NULL)
+    return false;
+  return start == from && (to == 0 ? end >= INT32_MAX : end == to);
+}
+
+/* Of shapes that are computed from that of x: [-1, rows, columns], then [others, columns, rows]. */
+static bool is_open_detour(opt_net *net, const opt_value *x, const opt_value *first, const opt_value *second) {
+  const opt_node *in = opt_maker(first, "Concat"), *out = opt_maker(second, "Concat");
+  int64_t all;
+  uint32_t count;
+  return in != NULL && out != NULL && in->n_inputs == 3 && out->n_inputs == 3 &&
+         opt_ints(net, opt_in(in, 0), &all, &count) && count == 1 && all == -1 &&
+         is_shape_part(net, opt_in(in, 1), x, -2, -1) && is_shape_part(net, opt_in(in, 2), x, -1, 0) &&
+         is_shape_part(net, opt_in(out, 0), x, 0, -2) && is_shape_part(net, opt_in(out, 1), x, -1, 0) &&
+         is_shape_part(net, opt_in(out, 2), x, -2, -1);
+}
+
+/* Reshape to three dimensions, Transpose of the last two, and Reshape back: one Transpose, behind a Reshape where the first one
+ * joins what the last one does not cut. */
+static bool turn_detour(opt_net *net, opt_node *r) {
+  static const int64_t swapped[] = {0, 2, 1};
+  opt_node *t = opt_maker(opt_in(r, 0), "Transpose"), *first = t != NULL ? opt_maker(opt_in(t, 0), "Reshape") : NULL;
+  uint64_t given = 0;
+  const int64_t *perm = t != NULL ? opt_get_ints(t, "perm", &given) : NULL;
+  if (first == NULL || perm == NULL || given != 3 || memcmp(perm, swapped, sizeof swapped) != 0 ||
+      !opt_is_inner(&t->outputs[0]) || !opt_is_inner(&first->outputs[0]) || !opt_same_home(t, r) ||
+      !opt_same_home(first, r))
+    return false;
+  opt_value *x = opt_in(first, 0), *mid = &first->outputs[0], *out = &r->outputs[0];
+  const uint32_t rank = opt_rank(x);
+  int64_t shape[HEDDLE__MAX_NDIM], turned[HEDDLE__MAX_NDIM];
+  if (x == NULL || x->pinned) return false;
+  bool same = rank != UINT32_MAX && rank > 2 && rank <= HEDDLE__MAX_NDIM &&
+              is_open_detour(net, x, opt_in(first, 1), opt_in(r, 1));
+  uint32_t wide = rank;
+  if (!same) {
+    if (!x->known || !mid->known || !out->known || mid->ndim != 3 || out->ndim < 3 || x->ndim < 3 || out->bytes == 0 ||
+        out->shape[out->ndim - 1] != mid->shape[1] || out->shape[out->ndim - 2] != mid->shape[2] ||
+        x->shape[x->ndim - 2] != mid->shape[1] || x->shape[x->ndim - 1] != mid->shape[2])
+      return false;
+    wide = out->ndim;
+    same = x->ndim == wide && memcmp(x->shape, out->shape, (wide - 2) * sizeof *shape) == 0;
+    memcpy(shape, out->shape, wide * sizeof *shape);
+    shape[wide - 2] = mid->shape[1];
+    shape[wide - 1] = mid->shape[2];
+  }
+  for (uint32_t d = 0; d < wide; d++) turned[d] = d;
+  turned[wide - 2] = wide - 1;
+  turned[wide - 1] = wide - 2;
+  if (!same) {
+    opt_value *to = integers(net, first, "shape", shape, wide, false);
+    mid->known = false;
+    if (to == NULL || !opt_become(net, first, "", "Reshape", (opt_value *const[]){x, to}, 2, NULL, 0)) return false;
+  }
+  const heddle_pattr attr = opt_attr_ints(net, "perm", turned, wide);
+  opt_value *from = same ? x : mid;
+  if (!opt_become(net, r, "", "Transpose", &from, 1, &attr, 1)) return false;
+  t->live = false;
+  first->live = !same;
+  opt_note(net, "attention", (const opt_node *const[]){first, t, r}, 3, "one Transpose, as '%s'", r->name);
+  return true;
+}
+
 /* ---- the pass */
 
 /* What is on the way to an operand; true where one thing was changed, and shapes are to be looked at again. */
@@ -278,7 +356,7 @@ static bool turn_operand(opt_net *net, opt_value *v) {
       opt_node *before = x != NULL ? x->maker : NULL;
       if (before != NULL && opt_is(before, "Split") && turn_split(net, before)) return true;
       if (before != NULL && opt_is(before, "Slice") && opt_is_inner(x) && turn_slice(net, before)) return true;
-      if (turn_reshape(net, n)) return true;
+      if (turn_detour(net, n) || turn_reshape(net, n)) return true;
     }
     if (opt_is(n, "Squeeze") && turn_squeeze(net, n)) return true;
     if (!only_moves(n) && !is_scale(net, n, &k, &by)) return false;
@@ -288,10 +366,10 @@ static bool turn_operand(opt_net *net, opt_value *v) {
 }
 
 static bool try_softmax(opt_net *net, opt_node *n) {
-  const opt_value *y = &n->outputs[0];
+  const opt_value *y = opt_guarded(net, n);
   const int64_t axis = opt_get_int(n, "axis", -1);
   scales s = {.product = 1, .root = n};
-  opt_node *second = only_user(net, y), *first;
+  opt_node *second = opt_only_user(net, y), *first;
   if (second == NULL || !opt_is(second, "MatMul") || opt_in(second, 0) != y || !opt_same_home(second, n) ||
       opt_in(n, 0) == NULL || (axis != -1 && !(y->known && axis == (int64_t)y->ndim - 1)))
     return false;
@@ -307,7 +385,7 @@ static bool try_softmax(opt_net *net, opt_node *n) {
 
 /* Each attention is changed once before types are asked for again, however many there are. */
 bool opt_pass_attention(opt_net *net) {
-  bool changed = false;
+  bool changed = opt_take_attention_apart(net);
   for (bool again = true; again && !net->failed && !net->wrong;) {
     again = false;
     for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {

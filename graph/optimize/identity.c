@@ -27,7 +27,8 @@ static bool gives_its_input(opt_net *net, const opt_node *n) {
   if (opt_is(n, "Identity")) return true;
   if (opt_is(n, "Dropout")) return is_plain_dropout(net, n);
   if (opt_is(n, "Transpose")) return moves_nothing(n);
-  if (opt_is(n, "Cast")) return x->known && y->known && memcmp(&x->dtype, &y->dtype, sizeof x->dtype) == 0;
+  heddle_dtype in, out;
+  if (opt_is(n, "Cast")) return opt_dtype(x, &in) && opt_dtype(y, &out) && memcmp(&in, &out, sizeof in) == 0;
   for (size_t i = 0; i < sizeof joined / sizeof joined[0]; i++)
     if (opt_is(n, joined[i])) return n->n_inputs == 1;
   for (size_t i = 0; i < sizeof shaped / sizeof shaped[0]; i++)

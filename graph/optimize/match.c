@@ -1,5 +1,6 @@
 /* graph/optimize/match.c: what patterns ask about nodes and values: operators, attributes, constants.
  * Nothing here changes a graph, but that the constants whose bytes are asked for are marked as read. */
+#include "graph/infer.h"
 #include "graph/optimize/net.h"
 
 bool opt_is(const opt_node *n, const char *op) {
@@ -34,6 +35,30 @@ const int64_t *opt_get_ints(const opt_node *n, const char *name, uint64_t *count
 
 bool opt_is_inner(const opt_value *v) {
   return v->users == 1 && !v->pinned;
+}
+
+opt_node *opt_only_user(opt_net *net, const opt_value *v) {
+  if (!opt_is_inner(v)) return NULL;
+  for (uint32_t i = 0; i < net->n_nodes; i++)
+    for (uint32_t k = 0; net->nodes[i].live && k < net->nodes[i].n_inputs; k++)
+      if (opt_in(&net->nodes[i], k) == v) return &net->nodes[i];
+  return NULL;
+}
+
+opt_value *opt_guarded(opt_net *net, opt_node *n) {
+  opt_value *y = &n->outputs[0];
+  double zero;
+  if (y->users != 2 || y->pinned) return y;
+  for (uint32_t i = 0; i < net->n_nodes; i++) {
+    const opt_node *test = &net->nodes[i];
+    if (!test->live || !opt_is(test, "IsNaN") || opt_in(test, 0) != y) continue;
+    opt_node *choice = opt_only_user(net, &test->outputs[0]);
+    const bool is = opt_is(choice, "Where") && opt_in(choice, 0) == &test->outputs[0] && opt_in(choice, 2) == y &&
+                    opt_number(net, opt_in(choice, 1), &zero) && zero == 0 && opt_same_home(test, n) &&
+                    opt_same_home(choice, n);
+    return is ? &choice->outputs[0] : y;
+  }
+  return y;
 }
 
 bool opt_same_home(const opt_node *a, const opt_node *b) {
@@ -94,6 +119,89 @@ uint64_t opt_elements(const opt_value *v) {
   uint64_t n = 1;
   for (uint32_t d = 0; d < v->ndim; d++) n *= (uint64_t)v->shape[d];
   return n;
+}
+
+static uint32_t rank_up(const opt_value *v, int up);
+
+/* Of operands that broadcast, all of which are known. */
+static uint32_t widest(const opt_node *n, int up) {
+  uint32_t most = 0;
+  for (uint32_t k = 0; k < n->n_inputs && most != UINT32_MAX; k++) {
+    const opt_value *v = opt_in(n, k);
+    const uint32_t rank = v != NULL ? rank_up(v, up) : 0;
+    if (rank == UINT32_MAX || rank > most) most = rank;
+  }
+  return most;
+}
+
+static uint32_t length_of(const opt_value *v) {
+  return v != NULL && v->known && v->ndim == 1 ? (uint32_t)v->shape[0] : UINT32_MAX;
+}
+
+static uint32_t rank_up(const opt_value *v, int up) {
+  static const char *const same[] = {"Slice", "Split", "Concat", "Softmax", "Identity", "Neg", "Cos", "Sin"};
+  uint64_t count;
+  if (v->known) return v->ndim;
+  if (v->said > 0) return v->said - 1;
+  const opt_node *n = v->maker;
+  if (n == NULL || up == 0) return UINT32_MAX;
+  if (opt_is(n, "Shape") || opt_is(n, "Range")) return 1;
+  if (opt_is(n, "Reshape")) return length_of(opt_in(n, 1));
+  if (opt_is(n, "Transpose") && opt_get_ints(n, "perm", &count) != NULL) return (uint32_t)count;
+  if (opt_is_elementwise(n)) return widest(n, up - 1);
+  const uint32_t first = n->n_inputs > 0 && opt_in(n, 0) != NULL ? rank_up(opt_in(n, 0), up - 1) : UINT32_MAX;
+  if (first == UINT32_MAX) return first;
+  if (opt_is(n, "Expand")) {
+    const uint32_t to = length_of(opt_in(n, 1));
+    return to == UINT32_MAX || to > first ? to : first;
+  }
+  if (opt_is(n, "Unsqueeze")) {
+    const uint32_t more = length_of(opt_in(n, 1));
+    return more == UINT32_MAX ? more : first + more;
+  }
+  if (opt_is(n, "Gather") && opt_in(n, 1) != NULL) {
+    const uint32_t index = rank_up(opt_in(n, 1), up - 1);
+    return index == UINT32_MAX ? index : first + index - 1;
+  }
+  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
+    if (opt_is(n, same[i])) return first;
+  return strcmp(n->domain, "heddle") == 0 && strcmp(n->op, "Rotary") == 0 ? first : UINT32_MAX;
+}
+
+uint32_t opt_rank(const opt_value *v) {
+  enum { MOST_UP = 16 };
+  return v != NULL ? rank_up(v, MOST_UP) : UINT32_MAX;
+}
+
+static bool dtype_up(const opt_value *v, int up, heddle_dtype *out) {
+  static const char *const of_first[] = {
+      "Add",        "Sub",        "Mul",      "Div",     "Pow",     "Sqrt",
+      "Neg",        "Reciprocal", "Sigmoid",  "Tanh",    "Erf",     "Cos",
+      "Sin",        "Exp",        "Relu",     "MatMul",  "Gemm",    "Softmax",
+      "Gather",     "Slice",      "Concat",   "Split",   "Reshape", "Transpose",
+      "Squeeze",    "Unsqueeze",  "Expand",   "Flatten", "Conv",    "Dropout",
+      "ReduceMean", "ReduceSum",  "Identity", "Gelu",    "Clip",    "LayerNormalization",
+  };
+  *out = v->dtype;
+  if (v->known || v->typed) return true;
+  const opt_node *n = v->maker;
+  if (n == NULL || up == 0 || v->index > 0) return false;
+  if (opt_is(n, "Cast")) return heddle__onnx_dtype(opt_get_int(n, "to", 0), out);
+  if (opt_is(n, "Where")) return opt_in(n, 1) != NULL && dtype_up(opt_in(n, 1), up - 1, out);
+  bool same =
+      strcmp(n->domain, "heddle") == 0 && (strcmp(n->op, "RMSNormalization") == 0 || strcmp(n->op, "Rotary") == 0);
+  for (size_t i = 0; !same && i < sizeof of_first / sizeof of_first[0]; i++) same = opt_is(n, of_first[i]);
+  for (uint32_t k = 0; same && k < n->n_inputs && k < 2; k++) { /* of two operands of one type either may be known */
+    const bool pair =
+        k == 0 || opt_is(n, "Add") || opt_is(n, "Sub") || opt_is(n, "Mul") || opt_is(n, "Div") || opt_is(n, "MatMul");
+    if (pair && opt_in(n, k) != NULL && dtype_up(opt_in(n, k), up - 1, out)) return true;
+  }
+  return false;
+}
+
+bool opt_dtype(const opt_value *v, heddle_dtype *out) {
+  enum { MOST_UP = 12 };
+  return v != NULL && dtype_up(v, MOST_UP, out);
 }
 
 bool opt_is_elementwise(const opt_node *n) {

@@ -78,6 +78,9 @@ static void read_arg(opt_net *net, uint32_t i) {
   }
   v->name = n->name;
   v->arg = i;
+  v->said = t->has_shape ? t->ndim + 1 : 0;
+  v->typed = t->has_dtype;
+  v->dtype = t->dtype;
   v->constant = c;
   if (c != NULL) {
     set_type(net, v, c->dtype, c->ndim, c->shape);
@@ -130,6 +133,7 @@ heddle_status opt_read(opt_net *net, heddle_error *err) {
   opt_value **entries = opt_alloc(net, g->n_entries, sizeof(opt_value *));
   net->args = opt_alloc(net, g->n_args, sizeof *net->args);
   net->read = opt_alloc(net, g->n_args, sizeof *net->read);
+  net->nodes_size = g->n_nodes - g->n_args;
   net->nodes = opt_alloc(net, g->n_nodes - g->n_args, sizeof *net->nodes);
   net->heads = opt_alloc(net, g->n_heads, sizeof(opt_value *));
   net->keep = opt_alloc(net, net->ask->n_keep, sizeof(opt_value *));
@@ -201,6 +205,31 @@ bool opt_become(opt_net *net, opt_node *n, const char *domain, const char *op, o
   n->op = op;
   n->from = NULL;
   return true;
+}
+
+opt_value *opt_insert(opt_net *net, const opt_node *before, const char *what) {
+  const uint32_t at = (uint32_t)(before - net->nodes);
+  const char *name = opt_format(net, "%s:%s", before->name, what);
+  opt_value *result = opt_alloc(net, 1, sizeof *result);
+  opt_node *list = make_room(net, net->nodes, net->n_nodes, &net->nodes_size, sizeof *net->nodes);
+  if (name == NULL || result == NULL || list == NULL) return NULL;
+  memmove(list + at + 1, list + at, (net->n_nodes - at) * sizeof *list);
+  net->nodes = list;
+  net->n_nodes++;
+  list[at] = (opt_node){.name = name,
+                        .op = "Identity",
+                        .domain = "",
+                        .outputs = result,
+                        .n_outputs = 1,
+                        .home = list[at + 1].home,
+                        .id = list[at + 1].id,
+                        .live = true,
+                        .device = list[at + 1].device,
+                        .stream = list[at + 1].stream};
+  *result = (opt_value){.arg = HEDDLE__ABSENT};
+  for (uint32_t i = 0; i < net->n_nodes; i++)
+    for (uint32_t k = 0; k < list[i].n_outputs; k++) list[i].outputs[k].maker = &list[i];
+  return result;
 }
 
 static heddle_pattr make_attr(opt_net *net, uint32_t kind, const char *name, const void *data, uint64_t count,

@@ -36,6 +36,8 @@ typedef struct opt_value {
   uint32_t ndim;
   int64_t *shape;
   uint64_t bytes;
+  uint32_t said; /* of an arg: 1 + the number of dimensions that the graph gives it; 0: none */
+  bool typed;    /* of an arg: dtype holds */
 } opt_value;
 
 typedef struct opt_node {
@@ -63,7 +65,7 @@ typedef struct opt_net {
   const heddle_graph *graph;
   heddle__arena arena;
   opt_node *nodes; /* of the given graph's operators */
-  uint32_t n_nodes;
+  uint32_t n_nodes, nodes_size;
   uint32_t opset;
   opt_value *args;
   uint32_t n_args;
@@ -112,6 +114,10 @@ void opt_replace(opt_value *old, opt_value *v);
 bool opt_become(opt_net *net, opt_node *n, const char *domain, const char *op, opt_value *const *inputs,
                 uint32_t n_inputs, const heddle_pattr *attrs, uint32_t n_attrs);
 
+/* A new node before one, in whose place it will run, for opt_become; gives its result. Nodes move: pointers to them are not valid
+ * any more, but those in values. NULL where memory is out. */
+opt_value *opt_insert(opt_net *net, const opt_node *before, const char *what);
+
 /* Attributes for opt_become; memory is the arena's. */
 heddle_pattr opt_attr_int(opt_net *net, const char *name, int64_t value);
 heddle_pattr opt_attr_float(opt_net *net, const char *name, double value);
@@ -142,6 +148,12 @@ const int64_t *opt_get_ints(const opt_node *n, const char *name, uint64_t *count
 /* Only one input of one node uses it, and no caller reads it. */
 bool opt_is_inner(const opt_value *v);
 
+/* The one node that uses a value; NULL where there are others. */
+opt_node *opt_only_user(opt_net *net, const opt_value *v);
+
+/* The result of n, or of Where(IsNaN(result), 0, result), where that is all that uses it: rows of which nothing is left are 0. */
+opt_value *opt_guarded(opt_net *net, opt_node *n);
+
 bool opt_same_home(const opt_node *a, const opt_node *b);
 
 /* The bytes of a constant, those of large ones at any address; NULL where it is none. From here on the rewriting is built
@@ -156,6 +168,12 @@ bool opt_ints(opt_net *net, const opt_value *v, int64_t *out, uint32_t *count);
 
 bool opt_same_shape(const opt_value *a, const opt_value *b);
 bool opt_is_float32(const opt_value *v);
+
+/* The number of dimensions, which may be known where the shape is not; UINT32_MAX: it is not. */
+uint32_t opt_rank(const opt_value *v);
+
+/* The type of its elements, in the same way. */
+bool opt_dtype(const opt_value *v, heddle_dtype *out);
 uint64_t opt_elements(const opt_value *v); /* of a known one */
 
 /* One output, and the operator works on each element for itself: Relu, Add, Where. */
@@ -195,5 +213,8 @@ bool opt_pass_activation(opt_net *net);
 bool opt_pass_layer_norm(opt_net *net);
 bool opt_pass_rms_norm(opt_net *net); /* layer_norm.c */
 bool opt_pass_attention(opt_net *net);
+bool opt_take_attention_apart(opt_net *net); /* attention_parts.c: the first step of it */
+bool opt_pass_rotary(opt_net *net);
+bool opt_pass_grouped(opt_net *net);
 
 #endif

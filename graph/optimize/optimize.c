@@ -15,7 +15,9 @@ static const struct {
     {"cse", opt_pass_cse},
     {"quantized", opt_pass_quantized}, /* before fold, which would make floats of quantised weights */
     {"fold", opt_pass_fold},
+    {"rotary", opt_pass_rotary}, /* before attention, which moves Reshapes */
     {"attention", opt_pass_attention},
+    {"grouped", opt_pass_grouped}, /* behind attention, which takes scales off the operands */
     {"reshapes", opt_pass_reshapes},
     {"transposes", opt_pass_transposes},
     {"conv", opt_pass_conv},

@@ -2,7 +2,7 @@
  * operands lie in what comes from outside, through the Transposes, Splits, Slices and Gathers between. */
 #include "onednn_attention.h"
 
-enum { VIEW_DIMS = 8 };
+enum { VIEW_DIMS = 8, MOST_DIMS = ATTENTION_DIMS + 1 };
 
 /* A part of a region input; scale is of the Muls on the way. */
 typedef struct view {
@@ -195,11 +195,13 @@ static bool read_view(reader *r, int32_t value, uint64_t before, view *v) {
   return true;
 }
 
-/* With 1s before its dimensions; dimensions of 1 get strides as if they were full. */
-static bool as_stack(const view *v, attention_view *out) {
+/* With 1s before its dimensions; dimensions of 1 get strides as if they were full. outer: how many there are before batch. */
+static bool as_stack(const view *v, int64_t outer, attention_view *out) {
   int64_t reach = 1;
-  if (v->ndim < 2 || v->ndim > ATTENTION_DIMS) return false;
+  if (v->ndim < 2 || v->ndim > MOST_DIMS || (v->ndim == MOST_DIMS && v->dims[0] != 1 && v->dims[0] != outer))
+    return false;
   *out = (attention_view){.slot = v->slot, .offset = v->offset};
+  if (v->ndim == MOST_DIMS && v->dims[0] != 1) out->outer = v->strides[0];
   for (int d = 0; d < ATTENTION_DIMS; d++) {
     const int at = d - (ATTENTION_DIMS - v->ndim);
     out->dims[d] = at < 0 ? 1 : v->dims[at];
@@ -232,7 +234,7 @@ static const heddle_pnode *user_of(reader *r, int32_t value, uint64_t *at) {
 static bool read_mask(const heddle_pregion *region, const heddle_pnode *node, int32_t on, attention *a) {
   const uint32_t mine = node->inputs[0] == on ? 0 : 1;
   const heddle_pvalue *mask = region_node_input(region, node, 1 - mine), *scores = region_node_output(region, node, 0);
-  int64_t strides[ATTENTION_DIMS];
+  int64_t strides[MOST_DIMS];
   const int64_t slot = region_input_slot(region, node->inputs[1 - mine]);
   if (!is(node, "Add") || node->n_inputs != 2 || a->mask != UINT32_MAX || slot < 0 || slot >= ONEDNN_INPUTS ||
       !region_dtype_is(mask->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
@@ -241,6 +243,7 @@ static bool read_mask(const heddle_pregion *region, const heddle_pnode *node, in
     return false;
   const int before = ATTENTION_DIMS - scores->ndim;
   for (int d = 0; d < ATTENTION_DIMS; d++) a->mask_strides[d] = d < before ? 0 : strides[d - before];
+  a->mask_outer = before < 0 ? strides[0] : 0;
   a->mask = (uint32_t)slot;
   return a->mask_strides[ATTENTION_DIMS - 1] == 1 || a->keys == 1;
 }
@@ -263,6 +266,28 @@ static bool read_softmax(reader *r, uint64_t *at, int32_t *on, double *scale, at
     if (!scaled && !read_mask(r->region, node, *on, a)) return false;
     *on = node->outputs[0];
   }
+}
+
+/* Where(IsNaN(y), 0, y) behind the Softmax, where it is. */
+static bool read_guard(reader *r, uint64_t *at, int32_t *on, attention *a) {
+  const heddle_pnode *test = NULL;
+  double zero;
+  a->guarded = false;
+  for (uint64_t i = *at + 1; i < r->region->nodes.count; i++) {
+    const heddle_pnode *node = region_node(r->region, i);
+    if (test == NULL && is(node, "IsNaN") && node->inputs[0] == *on) {
+      test = node;
+      r->seen[i] = true;
+    } else if (test != NULL && is(node, "Where") && node->n_inputs == 3 && node->inputs[0] == test->outputs[0]) {
+      if (node->inputs[2] != *on || !number(region_node_input(r->region, node, 1), &zero) || zero != 0) return false;
+      r->seen[i] = true;
+      a->guarded = true;
+      *on = node->outputs[0];
+      *at = i;
+      return true;
+    }
+  }
+  return test == NULL;
 }
 
 /* The result, through a Transpose where there is one. */
@@ -295,19 +320,19 @@ static bool read_result(reader *r, uint64_t at, const heddle_pnode *product, att
       stride *= dense->shape[d];
     }
   }
-  return slot == 0 && as_stack(&v, &a->out);
+  return slot == 0 && as_stack(&v, a->batch / a->inner, &a->out);
 }
 
 /* Repeated along batch and heads, or as many as there are. */
 static bool fits(const attention *a, const attention_view *v, int64_t rows, int64_t columns) {
-  return (v->dims[0] == 1 || v->dims[0] == a->batch) && (v->dims[1] == 1 || v->dims[1] == a->heads) &&
+  return (v->dims[0] == 1 || v->dims[0] == a->inner) && (v->dims[1] == 1 || v->dims[1] == a->heads) &&
          v->dims[2] == rows && v->dims[3] == columns;
 }
 
 static bool is_product(const heddle_pregion *region, const heddle_pnode *node) {
   const heddle_pvalue *out = region_node_output(region, node, 0);
   return is(node, "MatMul") && node->n_inputs == 2 && node->n_outputs == 1 && out != NULL && out->ndim >= 2 &&
-         out->ndim <= ATTENTION_DIMS && region_dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32);
+         out->ndim <= MOST_DIMS && region_dtype_is(out->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }
 
 /* From one product to the other; at is the first's place. */
@@ -322,11 +347,14 @@ static bool read_from(reader *r, uint64_t at, attention *a) {
   scale = q.scale * k.scale;
   r->seen[at] = true;
   a->mask = UINT32_MAX;
-  a->batch = scores->ndim == 4 ? scores->shape[0] : 1;
+  const int64_t outer = scores->ndim == MOST_DIMS ? scores->shape[0] : 1;
+  a->inner = scores->ndim > 3 ? scores->shape[scores->ndim - 4] : 1;
+  a->batch = outer * a->inner;
+  a->mask_outer = 0;
   a->heads = scores->ndim > 2 ? scores->shape[scores->ndim - 3] : 1;
   a->rows = scores->shape[scores->ndim - 2];
   a->keys = scores->shape[scores->ndim - 1];
-  if (!read_softmax(r, &at, &on, &scale, a)) return false;
+  if (a->inner < 1 || !read_softmax(r, &at, &on, &scale, a) || !read_guard(r, &at, &on, a)) return false;
   const heddle_pnode *second = user_of(r, on, &at);
   if (second == NULL || !is_product(region, second) || second->inputs[0] != on ||
       region_node_output(region, second, 0)->ndim != scores->ndim)
@@ -334,9 +362,9 @@ static bool read_from(reader *r, uint64_t at, attention *a) {
   r->seen[at] = true;
   if (!read_view(r, second->inputs[1], at, &v) || v.scale != 1 || !read_result(r, at, second, a)) return false;
   a->scale = (float)scale;
-  return as_stack(&q, &a->q) && as_stack(&k, &a->k) && as_stack(&v, &a->v) && a->out.dims[0] == a->batch &&
-         a->out.dims[1] == a->heads && fits(a, &a->q, a->rows, a->k.dims[2]) && fits(a, &a->k, a->q.dims[3], a->keys) &&
-         fits(a, &a->v, a->keys, a->out.dims[3]) && a->out.dims[2] == a->rows;
+  return as_stack(&q, outer, &a->q) && as_stack(&k, outer, &a->k) && as_stack(&v, outer, &a->v) &&
+         a->out.dims[0] == a->inner && a->out.dims[1] == a->heads && fits(a, &a->q, a->rows, a->k.dims[2]) &&
+         fits(a, &a->k, a->q.dims[3], a->keys) && fits(a, &a->v, a->keys, a->out.dims[3]) && a->out.dims[2] == a->rows;
 }
 
 /* Inputs that nothing computes with are constants whose bytes were read. */

@@ -3,6 +3,8 @@
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_ATTENTION_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_ATTENTION_H
 
+#include <string.h>
+
 #include "onednn_special.h"
 
 enum { ATTENTION_DIMS = 4, ATTENTION_NODES = 24 };
@@ -13,18 +15,35 @@ typedef struct attention_view {
   uint32_t slot; /* region input; of the result: output */
   uint32_t reserved;
   int64_t offset;
+  int64_t outer; /* the stride of a dimension before batch, see inner */
   int64_t dims[ATTENTION_DIMS], strides[ATTENTION_DIMS];
 } attention_view;
 
-/* A region as it is computed. k is [batch, head, column of Q, row of V]. */
+/* A region as it is computed. k is [batch, head, column of Q, row of V]. Scores of five dimensions are those of groups of heads that
+ * share keys and values: [outer, batch, head, row, column], where keys and values are repeated along heads. */
 typedef struct attention {
   attention_view q, k, v, out;
-  int64_t batch, heads, rows, keys; /* of the scores */
-  int64_t mask_strides[ATTENTION_DIMS];
+  int64_t batch, heads, rows, keys; /* of the scores; batch: of all outer places together */
+  int64_t inner;                    /* batches of one outer place */
+  int64_t mask_strides[ATTENTION_DIMS], mask_outer;
   uint32_t mask; /* region input; UINT32_MAX: none */
   float scale;
+  bool guarded;                  /* rows that are NaN become 0 */
   uint32_t flags[ONEDNN_INPUTS]; /* of the region's inputs: HEDDLE_INPUT_ABSORBED */
 } attention;
+
+/* Where a batch begins, from the offset on: of an operand, and of the mask. */
+static inline int64_t attention_batch_at(const attention *a, const attention_view *v, int64_t batch) {
+  return batch / a->inner * v->outer + (v->dims[0] != 1 ? batch % a->inner * v->strides[0] : 0);
+}
+static inline int64_t attention_mask_at(const attention *a, int64_t batch) {
+  return batch / a->inner * a->mask_outer + batch % a->inner * a->mask_strides[0];
+}
+
+/* What follows the Softmax of a row. */
+static inline void attention_guard(const attention *a, float *row) {
+  if (a->guarded && row[0] != row[0]) memset(row, 0, (size_t)a->keys * sizeof *row);
+}
 
 /* False where the region is no attention. Pure. */
 bool attention_read(const heddle_pregion *region, attention *out);

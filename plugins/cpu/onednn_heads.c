@@ -73,7 +73,7 @@ static void cut(const onednn *self, heads *h) {
   const int64_t row_bytes = a->heads * a->keys * (int64_t)sizeof(float);
   h->batch = least(a->batch, TILE_BYTES / row_bytes / a->rows);
   h->batch = least(h->batch, (a->batch + wanted - 1) / wanted);
-  if (h->batch < 1) h->batch = 1;
+  if (h->batch < 1 || a->inner != a->batch) h->batch = 1; /* those of several outer places have no one stride */
   h->rows = a->rows;
   if (h->batch == 1) {
     const int64_t each = (wanted + a->batch - 1) / a->batch; /* tiles of a batch, for the parts */
@@ -258,9 +258,9 @@ static dnnl_status_t bind_part(const attention_op *op, char *workspace, part *p)
   return s;
 }
 
-static dnnl_status_t set(dnnl_memory_t memory, const attention_view *v, char *base, size_t size, int64_t batch,
-                         int64_t row) {
-  const int64_t at = v->offset + (v->dims[0] != 1 ? batch * v->strides[0] : 0) + row * v->strides[2];
+static dnnl_status_t set(const attention *a, dnnl_memory_t memory, const attention_view *v, char *base, size_t size,
+                         int64_t batch, int64_t row) {
+  const int64_t at = v->offset + attention_batch_at(a, v, batch) + row * v->strides[2];
   return dnnl_memory_set_data_handle(memory, base + at * (int64_t)size);
 }
 
@@ -284,8 +284,9 @@ static void soften(const attention_launch *launch, const kind *k, float *scores,
       for (int64_t r = 0; r < k->rows; r++, scores += a->keys, narrow += a->keys) {
         if (launch->mask != NULL)
           mask =
-              launch->mask + (batch + b) * a->mask_strides[0] + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
+              launch->mask + attention_mask_at(a, batch + b) + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
         op->softmax(scores, scores, mask, a->scale, a->keys);
+        attention_guard(a, scores);
         if (op->h.fast) onednn_narrow(narrow, scores, a->keys);
       }
 }
@@ -298,10 +299,10 @@ static dnnl_status_t run_tile(const attention_launch *launch, part *p, uint32_t 
   const kind *k = &h->kinds[i];
   dnnl_memory_t(*m)[MEMORIES] = p->memory[i];
   const size_t size = h->fast ? sizeof(uint16_t) : sizeof(float);
-  dnnl_status_t s = set(m[0][Q], &a->q, launch->q, size, batch, row);
-  if (s == dnnl_success) s = set(m[0][K], &a->k, launch->k, size, batch, 0);
-  if (s == dnnl_success) s = set(m[1][V], &a->v, launch->v, size, batch, 0);
-  if (s == dnnl_success) s = set(m[1][OUT], &a->out, launch->out, sizeof(float), batch, row);
+  dnnl_status_t s = set(a, m[0][Q], &a->q, launch->q, size, batch, row);
+  if (s == dnnl_success) s = set(a, m[0][K], &a->k, launch->k, size, batch, 0);
+  if (s == dnnl_success) s = set(a, m[1][V], &a->v, launch->v, size, batch, 0);
+  if (s == dnnl_success) s = set(a, m[1][OUT], &a->out, launch->out, sizeof(float), batch, row);
   if (s == dnnl_success) s = execute(k, 0, p, m[0]);
   if (s != dnnl_success) return s;
   soften(launch, k, p->scores, batch, row);

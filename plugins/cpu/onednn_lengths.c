@@ -310,21 +310,22 @@ static void soften(const lengths_launch *launch, const part *p, int64_t rows, in
     for (int64_t r = 0; r < rows; r++) {
       float *scores = p->scores + (h * rows + r) * pitch;
       if (launch->mask != NULL)
-        mask = launch->mask + batch * a->mask_strides[0] + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
+        mask = launch->mask + attention_mask_at(a, batch) + h * a->mask_strides[1] + (row + r) * a->mask_strides[2];
       launch->op->softmax(scores, scores, mask, a->scale, a->keys);
+      attention_guard(a, scores);
     }
 }
 
-static int64_t batch_of(const attention_view *v, int64_t batch) {
-  return v->offset + (v->dims[0] != 1 ? batch * v->strides[0] : 0);
+static int64_t batch_of(const attention *a, const attention_view *v, int64_t batch) {
+  return v->offset + attention_batch_at(a, v, batch);
 }
 
 static dnnl_status_t run_rows(const lengths_launch *launch, part *p, uint32_t r, int64_t batch, int64_t row) {
   const lengths_op *op = launch->op;
   const attention *a = &launch->a;
-  const float *q = launch->q + batch_of(&a->q, batch) + row * a->q.strides[2];
-  const float *k = launch->k + batch_of(&a->k, batch), *v = launch->v + batch_of(&a->v, batch);
-  float *out = launch->out + batch_of(&a->out, batch) + row * a->out.strides[2];
+  const float *q = launch->q + batch_of(a, &a->q, batch) + row * a->q.strides[2];
+  const float *k = launch->k + batch_of(a, &a->k, batch), *v = launch->v + batch_of(a, &a->v, batch);
+  float *out = launch->out + batch_of(a, &a->out, batch) + row * a->out.strides[2];
   dnnl_status_t s = dnnl_success;
   for (int64_t at = 0, begin; at < a->keys && s == dnnl_success;) {
     const uint32_t b = next_block(key_sizes, op->g.keys, 0, a->keys, at, &begin);

@@ -93,13 +93,27 @@ static bool close_up(seeker *s, uint32_t last) {
   return true;
 }
 
+/* Picks Where(IsNaN(y), 0, y) of a result y of node at; gives the node that has what is used from there on. */
+static uint64_t pick_guard(seeker *s, uint64_t at) {
+  const int32_t y = region_node(s->region, at)->outputs[0];
+  const uint64_t test = user_of(s, y, at);
+  if (test == UINT64_MAX || !is(region_node(s->region, test), "IsNaN")) return at;
+  const uint64_t choice = user_of(s, region_node(s->region, test)->outputs[0], test);
+  if (choice == UINT64_MAX || !is(region_node(s->region, choice), "Where") ||
+      region_node(s->region, choice)->inputs[2] != y || !pick(s, test) || !pick(s, choice))
+    return at;
+  return choice;
+}
+
 static bool seek(seeker *s, uint64_t softmax) {
   enum { STEPS = 4 };
   const heddle_pnode *node = region_node(s->region, softmax);
   s->count = 0;
   if (node->n_inputs < 1 || node->n_outputs != 1 || !pick(s, softmax)) return false;
   const uint64_t first = find_product(s, node->inputs[0], softmax, STEPS);
-  const uint64_t second = user_of(s, node->outputs[0], softmax);
+  const uint64_t weights = pick_guard(s, softmax);
+  node = region_node(s->region, weights);
+  const uint64_t second = user_of(s, node->outputs[0], weights);
   if (first == UINT64_MAX || second == UINT64_MAX) return false;
   const heddle_pnode *scores = region_node(s->region, first), *result = region_node(s->region, second);
   if (!is(result, "MatMul") || result->n_inputs != 2 || result->inputs[0] != node->outputs[0] || !pick(s, second))

@@ -1,5 +1,5 @@
-/* Attention and RotaryEmbedding. The table g has what more_setup_attention and more_setup_rotary
- * (plugins/common/more/attention.c) leave. Steps round as the operands' type does. */
+/* Attention, RotaryEmbedding and Rotary. The table g has what more_setup_attention and more_setup_rotary
+ * (plugins/common/more/attention.c), and more_setup_rotate (rotary.c), leave. Steps round as the operands' type does. */
 #define K_MATH
 #include "portable.cl"
 
@@ -196,5 +196,36 @@ KERNEL_5_1(rotary, k_general, T0, x0, T0, x1, T0, x2, i32, x3, i32, g, T0, y) {
     v = second ? ROUND(T0, cross) + ROUND(T0, own) : ROUND(T0, own) - ROUND(T0, cross);
   }
   y[at] = PUT(T0, v);
+}
+#endif
+
+//! rotary_of: f32 f64 f16 bf16
+#ifdef K_rotary_of
+/* Rotary: x1 and x2 broadcast to x0, or have one number for each two of a row. */
+KERNEL_4_1(rotary_of, k_general, T0, x0, T0, x1, T0, x2, i32, g, T0, y) {
+  K_EACH(at, p.count);
+  const IDX half_of = G(1), e = at % G(0);
+  const int dims = CAST(int, G_IN(0, -1)), of_c = dims - CAST(int, G_IN(1, -1)), of_s = dims - CAST(int, G_IN(2, -1));
+  const bool pairs = g[2] != 0, second = pairs ? e % 2 != 0 : e >= half_of;
+  const IDX pair = pairs ? e / 2 : e % half_of, step = pairs ? 1 : half_of;
+  IDX left = at, c_at = 0, s_at = 0, c_step = 1, s_step = 1;
+  for (int d = dims - 1; d >= 0; d--) {
+    const IDX n = G_IN(0, d), full = left % n;
+    const bool last = d == dims - 1;
+    left /= n;
+    if (d >= of_c) {
+      const IDX size = G_IN(1, d - of_c);
+      if (size != 1) c_at += (last && size != n ? pair : full) * c_step;
+      c_step *= size;
+    }
+    if (d >= of_s) {
+      const IDX size = G_IN(2, d - of_s);
+      if (size != 1) s_at += (last && size != n ? pair : full) * s_step;
+      s_step *= size;
+    }
+  }
+  K_PRECISE K_C(T0) own = GET(T0, x0[at]) * GET(T0, x1[c_at]);
+  K_PRECISE K_C(T0) cross = GET(T0, x0[second ? at - step : at + step]) * GET(T0, x2[s_at]);
+  y[at] = PUT(T0, second ? own + cross : own - cross);
 }
 #endif

@@ -1,4 +1,4 @@
-/* Attention and RotaryEmbedding: the kernels of attention.cl. The names here are those of plugins/common/more/attention.c. */
+/* Attention, RotaryEmbedding and Rotary: the kernels of attention.cl. The names here are those of plugins/common/more/attention.c. */
 #include "plan_general.h"
 
 enum { BATCH, Q_HEADS, KV_HEADS, Q_LEN, KV_LEN, PAST, SIZE, V_SIZE, MODE = 10 };
@@ -63,6 +63,16 @@ static heddle_status plan_rotary(k_node *n, heddle_error *err) {
   if (m.in[3].here && m.in[3].type != REF_TYPE_I64 && m.in[3].type != REF_TYPE_I32)
     return ref_refuse(&n->ref, err, "operand 3 is of other integers than int32 and int64");
   how.mode = m.in[3].type == REF_TYPE_I64;
+  how.items = m.out[0].count;
+  return k_general_add(n, &m, &how, err);
+}
+
+heddle_status k_plan_rotate(k_node *n, heddle_error *err) {
+  more_op m;
+  k_general_launch how = {.text = "attention", .name = "rotary_of", .n_types = 1, .n_operands = 3, .out = k_output(n, 0)};
+  heddle_status s = k_general_of(n, &m, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
+  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
   how.items = m.out[0].count;
   return k_general_add(n, &m, &how, err);
 }

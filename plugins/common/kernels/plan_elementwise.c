@@ -24,6 +24,7 @@ const k_entry k_own_table[] = {
     {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
     {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
     {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
+    {"Rotary", HEDDLE__TYPES_REAL, k_plan_rotate},
     {0},
 };
 

@@ -55,7 +55,8 @@ heddle_status k_plan_widened_if_mixed(k_node *n, bool *widened, heddle_error *er
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);
 
-/* RMSNormalization, of both domains; MatMulNBits and GroupQueryAttention. */
+/* RMSNormalization, of both domains; Rotary, MatMulNBits and GroupQueryAttention. */
+heddle_status k_plan_rotate(k_node *n, heddle_error *err);
 heddle_status k_plan_rms_norm(k_node *n, heddle_error *err);
 heddle_status k_plan_nbits(k_node *n, heddle_error *err);
 heddle_status k_plan_gqa(k_node *n, heddle_error *err);

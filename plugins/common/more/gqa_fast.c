@@ -54,24 +54,31 @@ enum { LANES = 16 };
 
 #define INSIDE static inline __attribute__((always_inline))
 
+/* Columns [e, e + blocks * LANES) of weigh_rows. */
+INSIDE void weigh_blocks(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
+                         const float *factor, int64_t e, const int rows, const int blocks) {
+  lanes t[2][4];
+  for (int r = 0; r < rows; r++)
+    for (int k = 0; k < blocks; k++)
+      t[r][k] = *(const lanes *)(const void *)(out + r * size + e + k * LANES) * factor[r];
+  for (int64_t j = 0; j < keys; j++) {
+    const float *v = values + j * size + e;
+    for (int k = 0; k < blocks; k++) {
+      const lanes x = *(const lanes *)(const void *)(v + k * LANES);
+      for (int r = 0; r < rows; r++) t[r][k] += x * weights[r * KEYS + j];
+    }
+  }
+  for (int r = 0; r < rows; r++)
+    for (int k = 0; k < blocks; k++) *(lanes *)(void *)(out + r * size + e + k * LANES) = t[r][k];
+}
+
 /* out[r] = factor[r] * out[r] + the sum over j of weights[r][j] * values[j], of two rows or one. */
 INSIDE void weigh_rows(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
                        const float *factor, const int rows) {
   int64_t e = 0;
-  for (; e + 4 * LANES <= size; e += 4 * LANES) {
-    lanes t[2][4];
-    for (int r = 0; r < rows; r++)
-      for (int k = 0; k < 4; k++) t[r][k] = *(const lanes *)(const void *)(out + r * size + e + k * LANES) * factor[r];
-    for (int64_t j = 0; j < keys; j++) {
-      const float *v = values + j * size + e;
-      for (int k = 0; k < 4; k++) {
-        const lanes x = *(const lanes *)(const void *)(v + k * LANES);
-        for (int r = 0; r < rows; r++) t[r][k] += x * weights[r * KEYS + j];
-      }
-    }
-    for (int r = 0; r < rows; r++)
-      for (int k = 0; k < 4; k++) *(lanes *)(void *)(out + r * size + e + k * LANES) = t[r][k];
-  }
+  for (; e + 4 * LANES <= size; e += 4 * LANES) weigh_blocks(weights, values, keys, size, out, factor, e, rows, 4);
+  for (; e + 2 * LANES <= size; e += 2 * LANES) weigh_blocks(weights, values, keys, size, out, factor, e, rows, 2);
+  for (; e + LANES <= size; e += LANES) weigh_blocks(weights, values, keys, size, out, factor, e, rows, 1);
   for (; e < size; e++) {
     for (int r = 0; r < rows; r++) {
       float t = out[r * size + e] * factor[r];
@@ -191,9 +198,11 @@ static void rotate(const more_op *m, const more_args *a, int64_t place, float *x
   const int64_t half = m->i[GQA_HALF];
   if (half == 0 || place < 0 || place >= m->in[GQA_COS].shape[0]) return;
   const int64_t step = m->i[GQA_INTERLEAVED] ? 2 : 1, other = m->i[GQA_INTERLEAVED] ? 1 : half;
+  const bool plain = m->in[GQA_COS].type == REF_TYPE_F32 && m->in[GQA_SIN].type == REF_TYPE_F32;
   for (int64_t e = 0; e < half; e++) {
-    const float c = (float)more_get(&m->in[GQA_COS], a->in[GQA_COS], place * half + e);
-    const float s = (float)more_get(&m->in[GQA_SIN], a->in[GQA_SIN], place * half + e);
+    const int64_t at = place * half + e;
+    const float c = plain ? ((const float *)a->in[GQA_COS])[at] : (float)more_get(&m->in[GQA_COS], a->in[GQA_COS], at);
+    const float s = plain ? ((const float *)a->in[GQA_SIN])[at] : (float)more_get(&m->in[GQA_SIN], a->in[GQA_SIN], at);
     const float one = x[e * step], two = x[e * step + other];
     x[e * step] = one * c - two * s;
     x[e * step + other] = two * c + one * s;

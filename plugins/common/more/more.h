@@ -200,7 +200,7 @@ static inline int64_t more_get_int(const more_value *v, const void *p, int64_t i
   X(lookup) X(lp_norm) X(lstm) X(matmul) X(matmul_integer) X(matmul_nbits) X(max_unpool) X(mean_variance) X(mel) X(multinomial) X(nll)  \
   X(non_max_suppression) X(non_zero) X(normalize) X(one_hot) X(pad) X(pair_probabilities) X(pool) X(post_transform)  \
   X(qlinear_conv) X(qlinear_matmul) X(quantize) X(random) X(random_like) X(range) X(reduce) X(reverse_sequence) X(rnn)  \
-  X(roi_align) X(rotary) X(scatter_elements)  \
+  X(roi_align) X(rotary) X(rotate) X(scatter_elements)  \
   X(scatter_nd) X(sce) X(size) X(softmax) X(space_to_depth) X(stft) X(tensor_scatter) X(tfidf) X(top_k)  \
   X(tree_ensemble) X(trilu) X(unary) X(unique) X(window)
 /* clang-format on */
