@@ -18,10 +18,8 @@ from tool_case import BUILD, SOURCE
 import lavapipe
 
 PLANNED = BUILD / "tests" / "kernels" / "libheddle_plugin_planned.so"
-# Operators that no accelerator runs, and why; docs/operators.md has the same.
-REASONS = {
-
-}
+# Operators that no accelerator runs, and why; docs/operators.md has the same, as has tests/unit/test_docs_operators.c.
+REASONS = dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), "the shape of the result depends on data")
 
 
 def probe(device, every):
@@ -60,6 +58,40 @@ def probe(device, every):
                 except heddle.errors.UnsupportedError as e:
                     print("refused:", op, "|", words, "|", str(e).replace("\n", " ")[:400], flush=True)
     print("taken:", taken)
+
+
+def refused(device, **environment):
+    """What the device refuses, and how many nodes cpu takes."""
+    if not type_cases.BINDING.exists():
+        pytest.skip("the Python binding is not built")
+    how = "all" if type_cases.EVERY else "short"
+    done = subprocess.run([sys.executable, os.path.abspath(__file__), device, how], text=True, capture_output=True, timeout=1100,
+                          env={**os.environ, **type_cases.CHILD, **environment})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    lines = done.stdout.splitlines()
+    return [line for line in lines if line.startswith("refused:")], int(lines[-1].removeprefix("taken:"))
+
+
+def test_plans_of_every_type(tmp_path):
+    if not PLANNED.exists():
+        pytest.skip("the plugin planned is not built")
+    found, taken = refused("planned:0", HEDDLE_PLANNED=str(tmp_path), HEDDLE_PLUGIN_PATH=str(PLANNED.parent))
+    assert found == []
+    assert taken > 1000 or type_cases.wanted_operators()
+
+
+def test_vulkan_has_every_type():
+    if not type_cases.EVERY:
+        pytest.skip("HEDDLE_TYPES=all tries vulkan too")
+    lavapipe.need()
+    found, taken = refused("vulkan:0", **lavapipe.ENV)
+    assert found == []
+    assert taken > 1000 or type_cases.wanted_operators()
+
+
+def test_reasons_are_written():
+    rows = [line.split("|") for line in (SOURCE / "docs" / "operators.md").read_text().splitlines() if line.startswith("| ")]
+    assert {row[1].strip() for row in rows if len(row) > 5 and row[4].strip() == "no"} == set(REASONS)
 
 
 if __name__ == "__main__":

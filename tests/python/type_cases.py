@@ -11,6 +11,13 @@ import onnx
 from onnx import defs, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
+from tool_case import BUILD
+
+# For programs that import the binding, which CTest gives to its own tests only.
+BINDING = BUILD / "python"
+CHILD = {"PYTHONPATH": os.pathsep.join([str(BINDING), os.path.dirname(os.path.abspath(__file__)), os.environ.get("PYTHONPATH", "")])}
+EVERY = os.environ.get("HEDDLE_TYPES") == "all"
+
 PLAIN = {"float": np.float32, "double": np.float64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "bool": np.bool_,
          **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 NARROW = {name: getattr(ml_dtypes, word) for name, word in (

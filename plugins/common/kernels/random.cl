@@ -44,6 +44,13 @@ DEVICE uint word_of(IDX i, uint low, uint high) {
   const bool is = (v) >= CAST(K_C(t), 1) || \
                   ((v) > CAST(K_C(t), 0) && (is##_word > (w) || (is##_word == (w) && is##_limit - is##_whole > CAST(K_C(t), 0.5f))))
 
+/* 2 pi. glslc adds constants of float64 as float32; OpenCL C has literals of float64 only where it has the type. */
+#if defined(VULKAN) && defined(HAS_F64)
+#define CIRCLE 6.283185307179586lf
+#else
+#define CIRCLE (WIDE(6.2831855f) + (WIDE(-1.7484555e-07f) + WIDE(-7.1054274e-15f)))
+#endif
+
 //! random_normal: f32 f16 bf16; f32 f64
 //! random_normal: f64; f64
 #ifdef K_random_normal
@@ -52,8 +59,7 @@ KERNEL_1_1(random_normal, k_random, i32, g, T0, y) {
   K_EACH(i, p.count);
   const IDX first = i / 2 * 2;
   const K_C(T1) radius = sqrt(WIDE(-2) * LOG(NUMBER(T1, WORD(first))));
-  const K_C(T1) circle = WIDE(6.2831855f) + (WIDE(-1.7484555e-07f) + WIDE(-7.1054274e-15f));
-  const K_C(T1) angle = circle * NUMBER(T1, WORD(first + 1));
+  const K_C(T1) angle = CIRCLE * NUMBER(T1, WORD(first + 1));
   y[i] = PUT(T0, CAST(K_C(T0), MEAN + SCALE * (radius * (i % 2 == 0 ? COS(angle) : SIN(angle)))));
 }
 #endif
