@@ -138,7 +138,48 @@ def attention_cases():
                                                coordinate_transformation_mode="tf_crop_and_resize")
 
 
-CASES = {"random": random_cases, "batch": batch_cases, "narrow": narrow_cases, "quantised": quantised_cases, "attention": attention_cases}
+def ml_cases():
+    """Trees, support vector machines and labels: ai.onnx.ml, which the reader makes of domain "heddle"."""
+    rng = np.random.default_rng(5)
+    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+
+    def made(op, x, results, version=3, **attributes):
+        node = helper.make_node(op, ["x"], list(results), domain="ai.onnx.ml", name=f"node of {op}", **attributes)
+        graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", number(x.dtype), x.shape)],
+                                  [helper.make_tensor_value_info(k, t, None) for k, t in results.items()])
+        imports = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", version)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString(), {"x": x}
+
+    for aggregate, mode in zip(("SUM", "AVERAGE", "MIN", "MAX", "SUM", "SUM"), modes):
+        for of_x in (np.float32, np.float64):
+            x = np.round(rng.normal(0, 2, (37, 4))).astype(of_x)
+            x[3, 1] = np.nan
+            nodes = 15 * 3
+            inner = [k % 15 < 7 for k in range(nodes)]
+            leaves = [k for k in range(nodes) if not inner[k]]
+            yield f"trees {aggregate} {mode} {of_x}", *made(
+                "TreeEnsembleRegressor", x, {"y": 1}, nodes_treeids=[k // 15 for k in range(nodes)], nodes_nodeids=[k % 15 for k in range(nodes)],
+                nodes_featureids=rng.integers(0, 4, nodes).tolist(), nodes_values=np.round(rng.normal(0, 2, nodes)).tolist(),
+                nodes_modes=[mode if i else "LEAF" for i in inner], nodes_truenodeids=[2 * (k % 15) + 1 if i else 0 for k, i in enumerate(inner)],
+                nodes_falsenodeids=[2 * (k % 15) + 2 if i else 0 for k, i in enumerate(inner)],
+                nodes_missing_value_tracks_true=[k % 2 for k in range(nodes)], target_treeids=[k // 15 for k in leaves],
+                target_nodeids=[k % 15 for k in leaves], target_ids=[k % 3 for k in leaves], target_weights=rng.normal(0, 1, len(leaves)).tolist(),
+                n_targets=3, aggregate_function=aggregate)
+    for kind in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        vectors = rng.normal(0, 1, (9, 4))
+        yield f"svm {kind}", *made(
+            "SVMClassifier", rng.normal(0, 1, (11, 4)).astype(np.float32), {"l": TensorProto.INT64, "y": 1}, kernel_type=kind,
+            kernel_params=[0.5, 0.3, 3.0], classlabels_ints=[4, 7, 9], vectors_per_class=[3, 3, 3], support_vectors=vectors.reshape(-1).tolist(),
+            coefficients=rng.normal(0, 1, 18).tolist(), rho=[0.1, -0.2, 0.3], prob_a=[-1.0, -1.5, -0.7], prob_b=[0.1, 0.0, -0.2])
+    for post in ("PROBIT", "SOFTMAX_ZERO"):
+        yield f"post {post}", *made("LinearRegressor", rng.uniform(0.01, 0.99, (50, 1)).astype(np.float32), {"y": 1}, version=1, coefficients=[1.0],
+                                    intercepts=[0.0], targets=1, post_transform=post)
+    yield "labels of int64", *made("LabelEncoder", rng.integers(0, 9, 40), {"y": 1}, version=2, keys_int64s=[1, 3, 8], values_floats=[0.5, 1.5, -1.0])
+    yield "labels of float32", *made("LabelEncoder", np.array([1, 2.5, np.nan, 7], np.float32), {"y": TensorProto.INT64}, version=2,
+                                     keys_floats=[2.5, float("nan"), -1.0], values_int64s=[4, 5, 6])
+
+
+CASES = {"ml": ml_cases, "random": random_cases, "batch": batch_cases, "narrow": narrow_cases, "quantised": quantised_cases, "attention": attention_cases}
 # Of the type: bits of the results that may differ, where operators are not exact.
 ROUGH = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-12, np.dtype(np.float16): 2e-3, np.dtype(ml_dtypes.bfloat16): 1e-2}
 

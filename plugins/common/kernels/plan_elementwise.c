@@ -23,8 +23,13 @@ const k_entry k_elementwise_table[] = {
 const k_entry k_own_table[] = {
     {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
     {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
+    {"KernelMatrix", HEDDLE__TYPES_REAL, k_plan_kernel_matrix},
+    {"Lookup", HEDDLE__TYPES_ALL, k_plan_lookup},
     {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
+    {"PairProbabilities", HEDDLE__TYPES_REAL, k_plan_pairs},
+    {"PostTransform", HEDDLE__TYPES_REAL, k_plan_post_transform},
     {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
+    {"TreeEnsemble", HEDDLE__TYPES_REAL, k_plan_trees},
     {0},
 };
 

@@ -67,6 +67,13 @@ heddle_status k_plan_fused(k_node *n, heddle_error *err);
 heddle_status k_plan_dropout_training(k_node *n, heddle_error *err);
 heddle_status k_plan_batch_any(k_node *n, heddle_error *err);
 
+/* Domain "heddle"'s parts of ai.onnx.ml. */
+heddle_status k_plan_kernel_matrix(k_node *n, heddle_error *err);
+heddle_status k_plan_lookup(k_node *n, heddle_error *err);
+heddle_status k_plan_pairs(k_node *n, heddle_error *err);
+heddle_status k_plan_post_transform(k_node *n, heddle_error *err);
+heddle_status k_plan_trees(k_node *n, heddle_error *err);
+
 /* RMSNormalization, of both domains; MatMulNBits and GroupQueryAttention. */
 heddle_status k_plan_rms_norm(k_node *n, heddle_error *err);
 heddle_status k_plan_nbits(k_node *n, heddle_error *err);
