@@ -47,7 +47,7 @@ uint8_t narrow_wrap(int type, int64_t x); /* the same of an integer, to a type o
  * a sign, 4 without. */
 enum { NARROW_FORMAT = 7, NARROW_SIGNED = 3 };
 void narrow_format(int type, int64_t out[NARROW_FORMAT]);
-int64_t narrow_least(int type);           /* of integers */
+int64_t narrow_least(int type); /* of integers */
 int64_t narrow_most(int type);
 
 #endif
