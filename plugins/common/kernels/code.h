@@ -41,6 +41,12 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(attention, attention_cache) \
   X(attention, attention_scores) \
   X(attention, rotary) \
+  X(attention, rotary_of) \
+  X(batch, batch_any) \
+  X(batch, batch_mean) \
+  X(batch, batch_running) \
+  X(batch, batch_sums) \
+  X(convert, convert) \
   X(fill, range) \
   X(gqa, gqa) \
   X(gqa, gqa_new) \
@@ -57,6 +63,17 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(losses, log_probability) \
   X(losses, loss_all) \
   X(losses, loss_each) \
+  X(ml, kernel_matrix) \
+  X(ml, lookup_place) \
+  X(ml, lookup_value) \
+  X(ml, pair_coupling) \
+  X(ml, pair_result) \
+  X(ml, post_probit) \
+  X(ml, post_softmax) \
+  X(ml, tree_best) \
+  X(ml, tree_scores) \
+  X(narrow, narrow_load) \
+  X(narrow, narrow_store) \
   X(nbits, matmul_nbits) \
   X(pick, gather) \
   X(pick, pad) \
@@ -76,8 +93,16 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(products, qlinear_matmul) \
   X(products, to_workspace) \
   X(quantize, dequantize) \
+  X(quantize, dequantize_real) \
   X(quantize, dequantize_wide) \
   X(quantize, quantize) \
+  X(quantize, quotient) \
+  X(random, bernoulli) \
+  X(random, dropout) \
+  X(random, dropout_mask) \
+  X(random, multinomial) \
+  X(random, random_normal) \
+  X(random, random_uniform) \
   X(recurrent, linear_init) \
   X(recurrent, linear_step) \
   X(recurrent, rnn_init) \

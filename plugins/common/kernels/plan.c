@@ -3,11 +3,11 @@
 #include "plan_op.h"
 
 /* The last one is of domain "heddle". */
-static const k_entry *const tables[] = {k_elementwise_table, k_contract_table,  k_shape_table,     k_rows_table,
-                                        k_norm_table,        k_pool_table,      k_pick_table,      k_along_table,
-                                        k_fill_table,        k_resize_table,    k_select_table,    k_lines_table,
-                                        k_losses_table,      k_general_table,   k_attention_table, k_signal_table,
-                                        k_products_table,    k_recurrent_table, k_tfidf_table,     k_own_table};
+static const k_entry *const tables[] = {
+    k_elementwise_table, k_contract_table, k_shape_table,     k_rows_table,   k_norm_table,     k_pool_table,
+    k_pick_table,        k_along_table,    k_fill_table,      k_resize_table, k_select_table,   k_lines_table,
+    k_losses_table,      k_general_table,  k_attention_table, k_signal_table, k_products_table, k_recurrent_table,
+    k_tfidf_table,       k_quantize_table, k_random_table,    k_own_table};
 enum { N_TABLES = sizeof tables / sizeof tables[0] };
 
 static const k_entry *find_entry(const char *op, bool own) {
@@ -24,7 +24,7 @@ heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
     const heddle__operator *op = &heddle__operators[i];
     const k_entry *e = find_entry(op->name, op->own);
     if (e == NULL) continue;
-    heddle_status s = heddle__operator_list(op, e->types & ~K_WIDENS, list, sink, err);
+    heddle_status s = heddle__operator_list(op, e->types & ~(K_WIDENS | K_ANY), list, sink, err);
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;

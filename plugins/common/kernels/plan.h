@@ -60,6 +60,9 @@ typedef struct k_step {
     k_scaled scaled;
     k_loss loss;
     k_quantize quantize;
+    k_narrow narrow;
+    k_random random;
+    k_batch batch;
     k_general general;
     k_signal signal;
   } params;

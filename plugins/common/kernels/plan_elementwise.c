@@ -12,8 +12,8 @@ static heddle_status plan_cast(k_node *n, heddle_error *err);
 static heddle_status plan_cast_like(k_node *n, heddle_error *err);
 
 const k_entry k_elementwise_table[] = {
-    {"Cast", HEDDLE__TYPES_ALL, plan_cast},
-    {"CastLike", HEDDLE__TYPES_ALL, plan_cast_like},
+    {"Cast", HEDDLE__TYPES_ALL | K_ANY, plan_cast},
+    {"CastLike", HEDDLE__TYPES_ALL | K_ANY, plan_cast_like},
     {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip},
     {"Where", HEDDLE__TYPES_BYTES, plan_where},
     {0},
@@ -22,9 +22,14 @@ const k_entry k_elementwise_table[] = {
 const k_entry k_own_table[] = {
     {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
     {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
+    {"KernelMatrix", HEDDLE__TYPES_REAL, k_plan_kernel_matrix},
+    {"Lookup", HEDDLE__TYPES_ALL, k_plan_lookup},
     {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
+    {"PairProbabilities", HEDDLE__TYPES_REAL, k_plan_pairs},
+    {"PostTransform", HEDDLE__TYPES_REAL, k_plan_post_transform},
     {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
     {"Rotary", HEDDLE__TYPES_REAL, k_plan_rotate},
+    {"TreeEnsemble", HEDDLE__TYPES_REAL, k_plan_trees},
     {0},
 };
 
@@ -393,9 +398,9 @@ static heddle_status narrow(k_node *n, heddle_error *err) {
   return k_launch_add(n, &how, &p, sizeof p, 2, (uint32_t[]){k_input(n, 0), k_output(n, 0)}, err);
 }
 
-static heddle_status cast_to_result(k_node *n, heddle_error *err) {
+heddle_status k_cast_to_result(k_node *n, const heddle_pvalue *x, uint32_t arg, heddle_error *err) {
   k_walk_plan w;
-  const heddle_pvalue *x = n->ref.in[0], *y = n->ref.out;
+  const heddle_pvalue *y = n->ref.out;
   heddle_dtype from = x->dtype, to = y->dtype;
   heddle_status s = check_dims(n, err);
   if (s != HEDDLE_OK) return s;
@@ -417,35 +422,31 @@ static heddle_status cast_to_result(k_node *n, heddle_error *err) {
   w.type_out = k_scalar_element(n, to);
   w.slot_out = k_output(n, 0);
   w.n_operands = 1;
-  s = set_operand(n, &w, 0, x, k_input(n, 0), err);
-  allow_in_place(n, 0);
+  s = set_operand(n, &w, 0, x, arg, err);
+  if (!K_IS_WORKSPACE(arg)) allow_in_place(n, 0);
   return s == HEDDLE_OK ? k_walk_add(n, &w, err) : s;
 }
 
-/* float8 and narrower types have no kernels here. */
-static heddle_status refuse_narrow(const k_node *n, heddle_error *err) {
-  char name[DTYPE_NAME_BYTES];
-  const heddle_dtype from = n->ref.in[0]->dtype, to = n->ref.out->dtype;
-  if (narrow_of(from) == 0 && narrow_of(to) == 0) return HEDDLE_OK;
-  return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(narrow_of(to) != 0 ? to : from, name));
+static bool is_narrow(const k_node *n) {
+  return narrow_of(n->ref.in[0]->dtype) != 0 || narrow_of(n->ref.out->dtype) != 0;
 }
 
 static heddle_status plan_cast(k_node *n, heddle_error *err) {
   const heddle_dtype type = n->ref.out->dtype;
   char name[DTYPE_NAME_BYTES];
   int64_t to = 0;
-  if (refuse_narrow(n, err) != HEDDLE_OK) return HEDDLE_EUNSUPPORTED;
+  if (is_narrow(n)) return k_plan_cast_narrow(n, err);
   heddle_status s = region_attr_int(n->ref.node, "to", 0, &to, err);
   if (s != HEDDLE_OK) return s;
   if (type.bits == 16 && is_real(type) ? to != (type.code == HEDDLE_DTYPE_FLOAT ? 10 : 16)
                                        : ref_type_of_onnx(to) != ref_type_of(type))
     return ref_refuse(&n->ref, err, "it does not cast to %s", region_dtype_name(type, name));
-  return cast_to_result(n, err);
+  return k_cast_to_result(n, n->ref.in[0], k_input(n, 0), err);
 }
 
 static heddle_status plan_cast_like(k_node *n, heddle_error *err) {
-  if (refuse_narrow(n, err) != HEDDLE_OK) return HEDDLE_EUNSUPPORTED;
+  if (is_narrow(n)) return k_plan_cast_narrow(n, err);
   if (!region_dtype_equal(n->ref.out->dtype, n->ref.in[1]->dtype))
     return ref_refuse(&n->ref, err, "its result is of another type than operand 1");
-  return cast_to_result(n, err);
+  return k_cast_to_result(n, n->ref.in[0], k_input(n, 0), err);
 }

@@ -30,4 +30,9 @@ heddle_status k_walk_add(k_node *n, k_walk_plan *w, heddle_error *err);
 uint8_t k_scalar_element(const k_node *n, heddle_dtype d);
 heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err);
 
+/* The cast of x, the node's operand or what it is in a part of the workspace, to the node's result; of no types of 8 bits and less
+ * but integers. And Cast and CastLike of those types. */
+heddle_status k_cast_to_result(k_node *n, const heddle_pvalue *x, uint32_t arg, heddle_error *err);
+heddle_status k_plan_cast_narrow(k_node *n, heddle_error *err);
+
 #endif

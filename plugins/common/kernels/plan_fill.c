@@ -91,6 +91,9 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
   ref_op op;
   void *table = NULL;
   uint64_t count = 0;
+  const heddle_pvalue *mode = n->ref.in[2];
+  if (mode != NULL && mode->data != NULL && *(const unsigned char *)mode->data != 0)
+    return k_plan_dropout_training(n, err);
   k_ref_op(n, &op);
   heddle_status s = ref_plan_dropout(&n->ref, &op, err);
   if (s == HEDDLE_OK) s = k_plan_copy(n, err);
@@ -103,7 +106,10 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_fill_table[] = {
-    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known}, {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape},
-    {"Dropout", HEDDLE__TYPES_BYTES, plan_dropout},    {"Range", HEDDLE__TYPES_NUMBERS, plan_range},
-    {"Shape", HEDDLE__TYPES_BYTES, plan_known},        {0},
+    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known},
+    {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape},
+    {"Dropout", HEDDLE__TYPES_BYTES | K_ANY, plan_dropout},
+    {"Range", HEDDLE__TYPES_NUMBERS, plan_range},
+    {"Shape", HEDDLE__TYPES_BYTES, plan_known},
+    {0},
 };

@@ -6,10 +6,9 @@
 /* ---------------------------------------------------------------- the table */
 
 static void put_number(int32_t *words, double x) {
-  const float high = (float)x;
-  const float low = high - high == 0.0F ? (float)(x - (double)high) : 0.0F; /* of finite ones */
-  memcpy(words, &high, sizeof high);
-  memcpy(words + 1, &low, sizeof low);
+  float parts[2];
+  k_split_number(x, parts);
+  memcpy(words, parts, sizeof parts);
 }
 
 static bool put_whole(int32_t *word, int64_t x) {

@@ -38,7 +38,14 @@ static k_norm planes_of(const ref_norm *f, uint64_t count) {
 static heddle_status plan_batch_norm(k_node *n, heddle_error *err) {
   ref_op op = {0};
   uint64_t count = 0;
-  heddle_status s = ref_plan_batch_norm(&n->ref, &op, err);
+  int64_t trains = 0;
+  bool converted = false;
+  heddle_status s = k_plan_in_one_type(n, K_NO_OPERAND, &converted, err);
+  if (s == HEDDLE_OK && !converted) s = k_plan_widened(n, &converted, err);
+  if (s != HEDDLE_OK || converted) return s;
+  region_attr_int(n->ref.node, "training_mode", 0, &trains, NULL);
+  if (trains != 0 || !k_is_float32(n)) return k_plan_batch_any(n, err);
+  s = ref_plan_batch_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   region_value_count(n->ref.out, &count);
   if (count == 0) return HEDDLE_OK;
@@ -113,7 +120,7 @@ static heddle_status plan_lrn(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_norm_table[] = {
-    {"BatchNormalization", K_TYPES_WIDENED, plan_batch_norm},
+    {"BatchNormalization", HEDDLE__TYPES_REAL, plan_batch_norm},
     {"InstanceNormalization", K_TYPES_WIDENED, plan_instance_norm},
     {"LRN", K_TYPES_WIDENED, plan_lrn},
     {"LayerNormalization", K_TYPES_WIDENED | HEDDLE__TYPE(F64), plan_layer_norm},

@@ -23,9 +23,12 @@ typedef heddle_status (*k_plan_fn)(k_node *n, heddle_error *err);
 #define K_WIDENS UINT32_C(0x80000000)
 #define K_TYPES_WIDENED (K_WIDENS | HEDDLE__TYPES_NARROW_REAL)
 
+/* The plan takes all that the setup of more/ takes: other types for an operand too, and those of 8 bits and less. */
+#define K_ANY UINT32_C(0x20000000)
+
 struct k_entry {
   const char *op;
-  uint32_t types; /* a set of HEDDLE__TYPE, and K_WIDENS */
+  uint32_t types; /* a set of HEDDLE__TYPE, K_WIDENS and K_ANY */
   k_plan_fn plan;
 };
 
@@ -34,6 +37,7 @@ extern const k_entry k_elementwise_table[], k_contract_table[], k_shape_table[];
 extern const k_entry k_pick_table[], k_along_table[], k_fill_table[], k_resize_table[];
 extern const k_entry k_rows_table[], k_norm_table[], k_pool_table[];
 extern const k_entry k_select_table[], k_lines_table[], k_losses_table[], k_general_table[];
+extern const k_entry k_quantize_table[], k_random_table[];
 extern const k_entry k_attention_table[], k_signal_table[], k_products_table[], k_recurrent_table[], k_tfidf_table[];
 extern const k_entry k_own_table[]; /* domain "heddle" */
 
@@ -49,11 +53,25 @@ const k_entry *k_scalar_entry(bool own, const char *op);
 /* A node of float16 or bfloat16 by the plan of the same node of float32. widened is set where it has such values. */
 heddle_status k_plan_widened(k_node *n, bool *widened, heddle_error *err);
 
-/* The same for a node whose operands are of several types of floating-point numbers; else widened is false. */
-heddle_status k_plan_widened_if_mixed(k_node *n, bool *widened, heddle_error *err);
+/* A node whose operands and results are of several types of floating-point numbers by the plan of the same node of float64
+ * where one of them is that, else of float32. Operand also, where there is one, may be of integers, which are converted too.
+ * converted is set where that was so. */
+#define K_NO_OPERAND UINT32_MAX
+heddle_status k_plan_in_one_type(k_node *n, uint32_t also, bool *converted, heddle_error *err);
 
 /* FusedElementwise, and regions of several nodes. */
 heddle_status k_plan_fused(k_node *n, heddle_error *err);
+
+/* Dropout in training; BatchNormalization in training, and of float64. */
+heddle_status k_plan_dropout_training(k_node *n, heddle_error *err);
+heddle_status k_plan_batch_any(k_node *n, heddle_error *err);
+
+/* Domain "heddle"'s parts of ai.onnx.ml. */
+heddle_status k_plan_kernel_matrix(k_node *n, heddle_error *err);
+heddle_status k_plan_lookup(k_node *n, heddle_error *err);
+heddle_status k_plan_pairs(k_node *n, heddle_error *err);
+heddle_status k_plan_post_transform(k_node *n, heddle_error *err);
+heddle_status k_plan_trees(k_node *n, heddle_error *err);
 
 /* RMSNormalization, of both domains; Rotary, MatMulNBits and GroupQueryAttention. */
 heddle_status k_plan_rotate(k_node *n, heddle_error *err);

@@ -46,11 +46,24 @@ heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
   bool known = false;
   const heddle_status s = more_plan_node(&n->ref, m, NULL, &known, err);
   if (!known) return ref_refuse(&n->ref, err, "it is of no opset");
-  for (uint32_t k = 0; s == HEDDLE_OK && k < MORE_IN; k++)
+  for (uint32_t k = 0; s == HEDDLE_OK && (n->entry->types & K_ANY) == 0 && k < MORE_IN; k++)
     if ((k < m->n_in && m->in[k].here && narrow_is(m->in[k].type)) ||
         (k < m->n_out && m->out[k].here && narrow_is(m->out[k].type)))
       return ref_refuse(&n->ref, err, "there is no kernel for types of 8 bits and less but integers");
-  return s == HEDDLE_OK && m->in[0].here ? check_type(n, m->in[0].type, err) : s;
+  return s == HEDDLE_OK && m->in[0].here && (n->entry->types & K_ANY) == 0 ? check_type(n, m->in[0].type, err) : s;
+}
+
+heddle_status k_or_table(k_node *n, uint32_t k, int type, int64_t count, double value, uint32_t *arg,
+                         heddle_error *err) {
+  void *table = NULL;
+  if (n->ref.in[k] != NULL) {
+    *arg = k_input(n, k);
+    return HEDDLE_OK;
+  }
+  *arg = K_TABLE;
+  heddle_status s = k_table_new(n, (uint64_t)count * more_type_bytes(type), &table, err);
+  for (int64_t i = 0; i < count && s == HEDDLE_OK; i++) more_store(type, table, i, value);
+  return s;
 }
 
 uint8_t k_word_element(const more_value *v) {

@@ -81,7 +81,7 @@ enum { L_BATCH, L_LENGTH, L_Q, L_KV, L_K_SIZE, L_V_SIZE };
 static heddle_status plan_linear(k_node *n, heddle_error *err) {
   recurrent r;
   bool widened = false;
-  heddle_status s = k_plan_widened_if_mixed(n, &widened, err);
+  heddle_status s = k_plan_in_one_type(n, K_NO_OPERAND, &widened, err);
   if (s != HEDDLE_OK || widened) return s;
   memset(&r, 0, sizeof r);
   s = k_general_of(n, &r.m, err);

@@ -22,7 +22,8 @@
  * constant in a program: the trips of a loop, say, which UNROLL then lays out.
  *
  * EXP, LOG, POWER (of no negative number), TANH, EXPM1 and LOG1P need K_MATH to be defined before the include; of float64 where T0 or
- * T1 is f64. RINT, ABS, sqrt and floor need nothing. IS_NAN(T0, v) is of floating-point types.
+ * T1 is f64. SIN and COS need K_ANGLES too, and are of float64 alone where T0 or T1 is f64. RINT, ABS, sqrt and floor need
+ * nothing. IS_NAN(T0, v) is of floating-point types.
  *
  * A line "//! NAME: f32 f16; w1 w2" says which variants of a kernel the plugin vulkan has: of T0, and of T1. */
 #define K_PASTE_(a, b) a##b
@@ -44,6 +45,15 @@
 #include "../../vulkan/shaders/math.glsl"
 #ifdef HAS_F64
 #include "../../vulkan/shaders/math64.glsl"
+#endif
+#ifdef K_ANGLES
+#ifdef HAS_F64
+#include "../../vulkan/shaders/angles64.glsl"
+#else
+#include "../../vulkan/shaders/angles.glsl"
+#endif
+#define SIN(x) k_sin(x)
+#define COS(x) k_cos(x)
 #endif
 #define EXP(x) k_exp(x)
 #define LOG(x) k_log(x)
@@ -135,6 +145,8 @@ layout(constant_id = 0) const int V0 = 1;
 #define K_BITS(x) __float_as_uint(x)
 #endif
 #define K_PRECISE
+#define SIN(x) sin(x)
+#define COS(x) cos(x)
 #define EXP(x) exp(x)
 #define LOG(x) log(x)
 #define POWER(x, y) pow(x, y)

@@ -40,8 +40,22 @@ K_STRUCT(k_scaled, K_I64 count; K_I64 n; K_I64 dims; K_I64 size[K_DIMS]; K_I64 s
 K_STRUCT(k_loss, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 wide; K_I64 ignores; K_I64 ignored;
          K_I64 entropy;)
 
-/* mode: several scales; block: places of one of blocks, 0 where each place has its own. */
-K_STRUCT(k_quantize, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 block; K_I64 blocks; K_I64 least; K_I64 most;)
+/* mode: several scales; block: places of one of blocks, 0 where each place has its own. rounding: of the quotient, 1 to
+ * float32, 2 float16, 3 bfloat16, else to its operands' type. */
+K_STRUCT(k_quantize, K_I64 count; K_I64 n; K_I64 inner; K_I64 mode; K_I64 block; K_I64 blocks; K_I64 least; K_I64 most;
+         K_I64 rounding;)
+
+/* To and from elements of 8 bits and less (narrow.cl). format: of narrow_format. */
+#define K_FORMAT 7
+K_STRUCT(k_narrow, K_I64 count; K_I64 saturate; K_I64 rounds; K_I64 format[K_FORMAT];)
+
+/* Random numbers: see random.cl. The key's halves; numbers as two floats whose sum each is. */
+K_STRUCT(k_random, K_I64 count; K_I64 key_low; K_I64 key_high; K_I64 n; K_I64 samples; K_I64 wide; float mean;
+         float mean_rest; float scale; float scale_rest;)
+
+/* BatchNormalization: see batch.cl. count: items; batch images of channels planes. */
+K_STRUCT(k_batch, K_I64 count; K_I64 channels; K_I64 batch; K_I64 plane; K_I64 chunks; K_I64 mode; float epsilon;
+         float epsilon_rest; float momentum; float momentum_rest;)
 
 /* Any operator whose geometry is in a table (plan_general.h) as the general reference kernel's setup leaves it. has: bit k,
  * operand k is there; bit 16 + k, result k is wanted. */

@@ -23,12 +23,25 @@ bool more_is_half(heddle_dtype d) {
   return more_type_of(d) == MORE_TYPE_F16 || more_type_of(d) == MORE_TYPE_BF16;
 }
 
+/* Whether the value is an operand of the region's node, other than the first, whose bytes decide a shape: it is read before the
+ * run, as it is. */
+static bool decides_shape(const heddle_pregion *region, uint64_t index) {
+  const heddle_pnode *node = region_node(region, 0);
+  const heddle__version *version = NULL;
+  if (node != NULL && node->op != NULL)
+    version = heddle__version_find(node->domain != NULL && node->domain[0] != '\0', node->op, node->opset);
+  if (version == NULL || version->shape_inputs == HEDDLE__SHAPES_ONLY) return false;
+  for (uint32_t k = 1; k < node->n_inputs && k < 7; k++)
+    if ((version->shape_inputs >> k & 1) != 0 && (uint64_t)node->inputs[k] == index) return true;
+  return false;
+}
+
 bool more_widen(const heddle_pregion *region, more_widened *w) {
   bool any = false;
   if (region->values.count > MORE_WIDENED || region->n_inputs > MORE_IN || region->n_outputs > MORE_OUT) return false;
   for (uint64_t i = 0; i < region->values.count; i++) {
     w->values[i] = *region_value(region, (int64_t)i);
-    if (!more_is_half(w->values[i].dtype)) continue;
+    if (!more_is_half(w->values[i].dtype) || decides_shape(region, i)) continue;
     any = true;
     w->values[i].dtype = more_dtype(REF_TYPE_F32);
     w->values[i].data = NULL;

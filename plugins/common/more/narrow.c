@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 /* In the order of the types. mantissa: bits of it; most: the code of the largest number; infinity: its code, 0: none; nan: 0:
  * none. unsigned_zero: NaN is what would be -0. */
@@ -45,6 +46,16 @@ static const struct format *format_of(int type) {
 
 heddle_dtype narrow_dtype(int type) {
   return format_of(type)->dtype;
+}
+
+void narrow_format(int type, int64_t out[NARROW_FORMAT]) {
+  const struct format *f = format_of(type);
+  const int64_t kind = type == MORE_TYPE_I4 || type == MORE_TYPE_I2 ? NARROW_SIGNED
+                       : type >= MORE_TYPE_NARROW_WHOLE             ? NARROW_SIGNED + 1
+                       : type == MORE_TYPE_E8M0                     ? 2
+                                                                    : f->unsigned_zero;
+  const int64_t words[] = {f->dtype.bits, f->mantissa, f->bias, f->most, f->infinity, f->nan, kind};
+  memcpy(out, words, sizeof words);
 }
 
 int64_t narrow_most(int type) {

@@ -41,7 +41,13 @@ heddle_dtype narrow_dtype(int type);
 double narrow_load(int type, uint8_t byte);
 uint8_t narrow_store(int type, double x, bool saturate, int rounds);
 uint8_t narrow_wrap(int type, int64_t x); /* the same of an integer, to a type of integers */
-int64_t narrow_least(int type);           /* of integers */
+
+/* The format for kernels (kernels/narrow.cl): bits, bits of the mantissa, bias, the codes of the largest number, of infinity
+ * and of NaN (0: none), and a kind: 0 of numbers with a sign, 1 of those whose -0 is NaN, 2 powers of two, 3 integers with
+ * a sign, 4 without. */
+enum { NARROW_FORMAT = 7, NARROW_SIGNED = 3 };
+void narrow_format(int type, int64_t out[NARROW_FORMAT]);
+int64_t narrow_least(int type); /* of integers */
 int64_t narrow_most(int type);
 
 #endif

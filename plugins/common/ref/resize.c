@@ -1,6 +1,7 @@
 /* Resize: nearest, linear and cubic, with all coordinate modes, antialiasing and the crop of a region. Each axis has a
  * table, made when the op is prepared: for each place of the result the first element and a weight for each element
  * that it is made of. A unit is a row along the last dimension. */
+#include "plugins/common/halves.h"
 #include "ref_op.h"
 #include "types.h"
 
@@ -140,10 +141,30 @@ typedef struct request {
   double scale[REF_MAX_DIMS], roi[2][REF_MAX_DIMS];
 } request;
 
-static double number_at(const heddle_pvalue *constant, uint32_t i) { /* which may lie at any address */
+/* Any floating-point type, whose elements may lie at any address. */
+static double number_at(const heddle_pvalue *constant, uint32_t i) {
+  const uint64_t bytes = region_dtype_bytes(constant->dtype);
+  const char *from = (const char *)constant->data + i * bytes;
+  uint16_t half;
+  double wide;
   float x;
-  memcpy(&x, (const char *)constant->data + i * sizeof x, sizeof x);
+  if (bytes == sizeof wide) {
+    memcpy(&wide, from, sizeof wide);
+    return wide;
+  }
+  if (bytes == sizeof half) {
+    memcpy(&half, from, sizeof half);
+    halves_widen(constant->dtype.code == HEDDLE_DTYPE_BFLOAT, &half, &x, 1);
+  } else {
+    memcpy(&x, from, sizeof x);
+  }
   return (double)x;
+}
+
+static bool is_real(const heddle_pvalue *value) {
+  const heddle_dtype d = value->dtype;
+  return region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 32) || region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 64) ||
+         region_dtype_is(d, HEDDLE_DTYPE_FLOAT, 16) || region_dtype_is(d, HEDDLE_DTYPE_BFLOAT, 16);
 }
 
 static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
@@ -201,9 +222,9 @@ static heddle_status read(const ref_node *n, request *q, heddle_error *err) {
     return ref_refuse(n, err, "scales must be %u float32, known before the run", count);
   }
   const bool crops = strcmp(q->coordinates, "tf_crop_and_resize") == 0;
-  if (crops && (roi == NULL || !region_dtype_is(roi->dtype, HEDDLE_DTYPE_FLOAT, 32) || roi->data == NULL ||
-                !region_value_count(roi, &have) || have != 2 * count)) {
-    return ref_refuse(n, err, "roi must be %u float32, known before the run", 2 * count);
+  if (crops &&
+      (roi == NULL || !is_real(roi) || roi->data == NULL || !region_value_count(roi, &have) || have != 2 * count)) {
+    return ref_refuse(n, err, "roi must be %u floating-point numbers, known before the run", 2 * count);
   }
   for (int32_t d = 0; d < x->ndim; d++) q->scale[d] = q->roi[1][d] = 1;
   for (uint32_t i = 0; i < count; i++) {
