@@ -194,8 +194,17 @@ static void add_node(maker *m, uint32_t device) {
   heddle__region *region = &p->regions[p->n_regions];
   heddle__offer *offer = room(p, 1, sizeof *offer);
   if (elementwise) *offer = (heddle__offer){.in_place = in_place, .n_in_place = 1};
-  *region = (heddle__region){
-      .device = device, .label = "n", .n_inputs = n, .n_outputs = n_out, .offers = offer, .n_offers = 1};
+  uint32_t *values = room(p, n + n_out, sizeof *values);
+  for (uint32_t k = 0; k < n; k++) values[k] = p->instances[in[k]].value;
+  for (uint32_t k = 0; k < n_out; k++) values[n + k] = p->instances[out[k]].value;
+  *region = (heddle__region){.device = device,
+                             .label = "n",
+                             .inputs = values,
+                             .outputs = values + n,
+                             .n_inputs = n,
+                             .n_outputs = n_out,
+                             .offers = offer,
+                             .n_offers = 1};
   heddle__step step = {.kind = HEDDLE__STEP_OP,
                        .region = p->n_regions++,
                        .device = device,

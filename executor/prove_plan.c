@@ -74,6 +74,32 @@ static heddle_status check_finish(heddle__plan *plan, uint32_t *faulty, heddle_e
   return HEDDLE_OK;
 }
 
+/* Whether an operand lies in the image that the operator takes it for, whole, or in plain bytes. */
+static bool has_form(const heddle__plan *plan, uint32_t instance, uint32_t value, uint32_t device) {
+  static const heddle__image plain = {0};
+  const heddle__instance *x = &plan->instances[instance];
+  const heddle__image *is = &plan->spaces[x->space].image;
+  return heddle__image_same(is, plan->devices[device].is_inline ? &plain : &plan->values[value].image) &&
+         (is->width == 0 || (x->offset == 0 && plan->allocs[x->alloc].kind != HEDDLE__ALLOC_ARENA));
+}
+
+static heddle_status check_forms(const heddle__plan *plan, uint32_t *faulty, heddle_error *err) {
+  for (uint32_t i = 0; i < plan->n_steps; i++) {
+    const heddle__step *s = &plan->steps[i];
+    if (s->kind != HEDDLE__STEP_OP) continue;
+    const heddle__region *r = &plan->regions[s->region];
+    bool good = true;
+    for (uint32_t k = 0; k < r->n_inputs && good; k++)
+      good = s->in[k] == HEDDLE__NONE || has_form(plan, s->in[k], r->inputs[k], r->device);
+    for (uint32_t k = 0; k < r->n_outputs && good; k++)
+      good = s->out[k] == HEDDLE__NONE || has_form(plan, s->out[k], r->outputs[k], r->device);
+    if (good) continue;
+    *faulty = i;
+    return heddle__fail(err, HEDDLE_EPLAN, "step %u takes an image for bytes, or the reverse", (unsigned)i);
+  }
+  return HEDDLE_OK;
+}
+
 heddle_status heddle__pass_prove(heddle__plan *plan, heddle_error *err) {
   heddle__proof proof = {0};
   heddle_status s = describe(plan, &proof, err);
@@ -81,6 +107,7 @@ heddle_status heddle__pass_prove(heddle__plan *plan, heddle_error *err) {
   uint32_t faulty = HEDDLE__NONE;
   s = heddle__prove(&proof, &faulty, err);
   if (s == HEDDLE_OK) s = check_finish(plan, &faulty, err);
+  if (s == HEDDLE_OK) s = check_forms(plan, &faulty, err);
   if (s != HEDDLE_EPLAN) return s;
   const char *what = "";
   if (faulty < plan->n_steps) {

@@ -99,7 +99,8 @@ static inline uint32_t add(maker *m, op o) {
   heddle__wait *waits = heddle__plan_alloc(p, 2, sizeof *waits);
   heddle__offer *offer = heddle__plan_alloc(p, 1, sizeof *offer);
   uint32_t *in = heddle__plan_alloc(p, 2, sizeof *in), *out = heddle__plan_alloc(p, 1, sizeof *out);
-  assert_true(accesses && waits && offer && in && out);
+  uint32_t *values = heddle__plan_alloc(p, 3, sizeof *values);
+  assert_true(accesses && waits && offer && in && out && values);
   uint32_t *row = m->clock + (size_t)s * p->n_streams, seq = ++p->streams[o.stream].n_steps;
   for (uint32_t t = 0; t < p->n_streams; t++) row[t] = 0;
   uint32_t earlier[3] = {NONE, o.wait1, o.wait2};
@@ -118,6 +119,9 @@ static inline uint32_t add(maker *m, op o) {
   in[0] = o.in1;
   in[1] = o.in2;
   out[0] = o.out;
+  values[0] = o.in1 != NONE ? p->instances[o.in1].value : 0;
+  values[1] = o.in2 != NONE ? p->instances[o.in2].value : 0;
+  values[2] = o.out != NONE ? p->instances[o.out].value : 0;
   if (o.in1 != NONE) accesses[n++] = (heddle__access){o.in1, HEDDLE__ACCESS_READ};
   if (o.in2 != NONE && o.in2 != o.in1) accesses[n++] = (heddle__access){o.in2, HEDDLE__ACCESS_READ};
   if (o.out != NONE) accesses[n++] = (heddle__access){o.out, HEDDLE__ACCESS_WRITE};
@@ -127,6 +131,8 @@ static inline uint32_t add(maker *m, op o) {
                        .label = "node",
                        .n_inputs = (o.in1 != NONE) + (o.in2 != NONE),
                        .n_outputs = o.out != NONE ? 1 : 0,
+                       .inputs = values,
+                       .outputs = values + 2,
                        .offers = offer,
                        .n_offers = 1};
   p->steps[s] = (heddle__step){.kind = HEDDLE__STEP_OP,
