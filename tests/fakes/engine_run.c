@@ -115,13 +115,14 @@ static unsigned type_bytes(const char *type) {
   static const struct {
     const char *name;
     unsigned bytes;
-  } types[] = {
-      {"char", 1},  {"uchar", 1},  {"schar", 1},  {"short", 2},    {"ushort", 2},  {"half", 2},   {"int", 4},
-      {"uint", 4},  {"float", 4},  {"long", 8},   {"ulong", 8},    {"double", 8},  {"size_t", 8}, {"IDX", 0},
+  } types[] = {{"char", 1},    {"uchar", 1},  {"schar", 1},  {"short", 2},  {"ushort", 2}, {"half", 2},
+               {"int", 4},     {"uint", 4},   {"float", 4},  {"long", 8},   {"ulong", 8},  {"double", 8},
+               {"size_t", 8},  {"IDX", 0},
 #define OWN(name) {#name, sizeof(name)}
-      OWN(k_flat),  OWN(k_walk),   OWN(k_gather), OWN(k_pad),      OWN(k_along),   OWN(k_resize), OWN(k_matmul),
-      OWN(k_conv),  OWN(k_pool),   OWN(k_rows),   OWN(k_reduce),   OWN(k_norm),    OWN(k_fused),  OWN(k_select),
-      OWN(k_lines), OWN(k_scaled), OWN(k_loss),   OWN(k_quantize), OWN(k_general), OWN(k_signal)};
+               OWN(k_flat),    OWN(k_walk),   OWN(k_gather), OWN(k_pad),    OWN(k_along),  OWN(k_resize),
+               OWN(k_matmul),  OWN(k_conv),   OWN(k_pool),   OWN(k_rows),   OWN(k_reduce), OWN(k_norm),
+               OWN(k_fused),   OWN(k_select), OWN(k_lines),  OWN(k_scaled), OWN(k_loss),   OWN(k_quantize),
+               OWN(k_general), OWN(k_signal), OWN(k_narrow), OWN(k_random), OWN(k_batch)};
 #undef OWN
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
     if (strcmp(types[i].name, type) == 0) return types[i].bytes;
