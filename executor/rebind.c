@@ -356,7 +356,7 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
       ex->last_root = b->program->root;
       atomic_fetch_add(&ex->growths, 1);
     }
-    s = heddle__most_blame(ex->model, &wish, s, err);
+    if (s != HEDDLE_OK) (void)heddle__most_blame(ex->model, &wish, s, err);
     heddle__program_release(program);
     heddle__wish_free(&wish);
     if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
