@@ -1,4 +1,5 @@
 /* executor/most.c: see most.h. */
+#define HEDDLE__MOST_C
 #include "executor/most.h"
 
 #include <stdio.h>
