@@ -75,7 +75,8 @@
 #define HEDDLE_HAS_STATE 1 /* executor/states.c: outputs that are inputs of the next run */
 #endif
 #ifndef HEDDLE_HAS_STREAMS
-#define HEDDLE_HAS_STREAMS 1 /* core/trail, executor/chain: callers' streams, runs of several executors ordered by events */
+#define HEDDLE_HAS_STREAMS \
+  1 /* core/trail, executor/chain: callers' streams, runs of several executors ordered by events */
 #endif
 #ifndef HEDDLE_HAS_SURVIVE
 #define HEDDLE_HAS_SURVIVE 1 /* executor/survive: retry and failover */

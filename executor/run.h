@@ -19,7 +19,7 @@ typedef struct heddle__helm {
   void *user;
   uint64_t deadline_ns;            /* monotonic; HEDDLE_FOREVER: none */
   struct heddle__profile *profile; /* times each step; NULL: nothing is timed */
-  atomic_uint *step; /* where the host's step is noted that is begun; NULL: nowhere */
+  atomic_uint *step;               /* where the host's step is noted that is begun; NULL: nowhere */
   heddle__helm_aim aim;
 } heddle__helm;
 

@@ -3,7 +3,6 @@
  * streams are made with the vendors' own calls. A gate in the stream shows that the host did not wait. */
 #include "executor/vendor_stream.h"
 
-
 enum { COUNT = 4096, ROUNDS = 6 };
 
 #if defined(__GNUC__)

@@ -20,6 +20,7 @@ typedef struct cuda_access {
   X(enable_peer, GPU_MUST, "cuCtxEnablePeerAccess", (void *peer, unsigned flags)) \
   X(disable_peer, GPU_MUST, "cuCtxDisablePeerAccess", (void *peer)) \
   X(copy_any, GPU_MUST, "cuMemcpyAsync", (gpu_address dst, gpu_address src, size_t bytes, void *stream)) \
+  X(context_device, GPU_MUST, "cuCtxGetDevice", (int *out)) \
   X(copy_peer, GPU_MUST, "cuMemcpyPeerAsync", \
     (gpu_address dst, void *dst_ctx, gpu_address src, void *src_ctx, size_t bytes, void *stream)) \
   X(fill8, GPU_MUST, "cuMemsetD8Async", (gpu_address dst, unsigned char word, size_t words, void *stream)) \

@@ -266,6 +266,17 @@ int eng_stream_wait(eng_stream_handle stream, eng_event *event) {
   return CUDA(d.stream_wait(stream, event, 0));
 }
 
+/* The device of its context; where the driver does not tell that, the current one. */
+int eng_stream_device(eng_stream_handle stream, int *out) {
+  eng_context *before = eng_current();
+  void *context = NULL;
+  int code = CUDA_MAY(stream_context, (stream, &context));
+  if (code == ENG_OK) code = eng_current_set(context);
+  if (code == ENG_OK || code == ENG_NOT_SUPPORTED) code = CUDA(context_device(out));
+  (void)eng_current_set(before);
+  return code;
+}
+
 void eng_priorities(int *least, int *greatest) {
   *least = *greatest = 0;
   (void)CUDA_MAY(stream_priorities, (least, greatest));
