@@ -70,7 +70,8 @@ static heddle_status plan_rotary(k_node *n, heddle_error *err) {
 
 heddle_status k_plan_rotate(k_node *n, heddle_error *err) {
   more_op m;
-  k_general_launch how = {.text = "attention", .name = "rotary_of", .n_types = 1, .n_operands = 3, .out = k_output(n, 0)};
+  k_general_launch how = {
+      .text = "attention", .name = "rotary_of", .n_types = 1, .n_operands = 3, .out = k_output(n, 0)};
   heddle_status s = k_general_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;

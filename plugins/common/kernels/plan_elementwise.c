@@ -21,12 +21,9 @@ const k_entry k_elementwise_table[] = {
 };
 
 const k_entry k_own_table[] = {
-    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
-    {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
-    {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
-    {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
-    {"Rotary", HEDDLE__TYPES_REAL, k_plan_rotate},
-    {0},
+    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused}, {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
+    {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},     {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
+    {"Rotary", HEDDLE__TYPES_REAL, k_plan_rotate},         {0},
 };
 
 /* Every operator, in the order of heddle__operators; used for those that have a scalar expression. */
