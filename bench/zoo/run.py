@@ -32,6 +32,7 @@ def arguments():
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "zoo")
     parser.add_argument("--package", type=pathlib.Path, default=ROOT / "build" / "release" / "python", help="where heddle is built")
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one step of one model")
+    parser.add_argument("--note", default="", help="what the table says of the machine while it was measured")
     parser.add_argument("--table", action="store_true", help="only writes docs/zoo.md from the results")
     return parser.parse_args()
 
@@ -94,7 +95,7 @@ def measure(name, path, options):
                 more = {"PYTHONPATH": str(options.package), "HEDDLE_CPU_THREADS": str(threads)} if which == "heddle" else {}
                 got, wrong = child([sys.executable, measure_py, which, path, scratch, threads, seconds], options.timeout, **more)
                 if got is None:
-                    row["state"], row["words"] = ("refused" if which == "heddle" else "peer"), wrong[-300:]
+                    row["state"], row["words"] = ("refused" if which == "heddle" else "peer"), wrong.replace(str(path), path.name)[-300:]
                     return row
                 row[f"{which}{threads}"] = got
             if threads == options.threads[0]:
@@ -138,13 +139,13 @@ def ratio(row, threads, what):
 COLUMNS = (("CPU, 1 thread", 1, "cpu"), ("wall, 1", 1, "wall"), ("CPU, 2", 2, "cpu"), ("wall, 2", 2, "wall"), ("first run", 1, "first_cpu"), ("memory", 1, "memory"))
 
 
-def table(results, path):
+def table(results, path, note):
     ran = {n: r for n, r in results.items() if r["state"] in ("agrees", "differs", "refused")}
     states = {s: sum(r["state"] == s for r in results.values()) for s in ("agrees", "differs", "refused", "peer", "export")}
     lines = ["# Models of others", "", "Written by `scripts/zoo`, which exports models with random weights and runs them through Heddle and ONNX Runtime. Ratios are Heddle's",
              "time, or memory over an empty process, to ONNX Runtime's; below 1 is better. The recipes are in `bench/zoo/recipes.py`.", "",
              f"{datetime.date.today()}: {len(recipes.RECIPES)} recipes, of which {len(results)} were tried: {states['agrees']} agree, {states['differs']} differ, "
-             f"{states['refused']} are refused by Heddle, {states['peer']} by ONNX Runtime, and {states['export']} did not export.", ""]
+             f"{states['refused']} are refused by Heddle, {states['peer']} by ONNX Runtime, and {states['export']} did not export. {note}".rstrip(), ""]
     for title, threads, what in COLUMNS:
         found = [x for x in (ratio(r, threads, what) for r in ran.values()) if x]
         if found:
@@ -180,7 +181,7 @@ def main():
         fresh.replace(store)
         one = ratio(row, 1, "cpu")
         print(f"{i + 1:4}/{len(names)} {name:44} {row['state']:8} {f'{one:5.2f}' if one else ''} {row['words'][-150:]}", flush=True)
-    table(results, ROOT / "docs" / "zoo.md")
+    table(results, ROOT / "docs" / "zoo.md", options.note)
     return 0 if all(r["state"] in ("agrees", "peer", "export") for r in results.values()) else 1
 
 
