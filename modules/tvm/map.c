@@ -2,6 +2,7 @@
  * (libheddle_tvm_ffi) or of TVM's C++ runtime (libheddle_tvm_cxx), which lie beside this library. */
 #define _GNU_SOURCE /* dladdr, memmem */
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,21 +47,69 @@ const heddle__tvm_cxx_table *heddle__tvm_cxx(heddle_error *err) {
   return NULL;
 }
 
-/* Whether a file has these bytes, such as the name of a symbol with the zero before it. */
-static bool file_has(const char *path, const char *mark, size_t n) {
+/* The part of a file of size bytes that is mapped at an address of its own; NULL where it is not there whole. */
+static const char *part(const char *file, size_t size, const Elf64_Phdr *segments, size_t n, uint64_t at,
+                        uint64_t bytes) {
+  for (size_t i = 0; i < n; i++) {
+    const Elf64_Phdr *p = &segments[i];
+    if (p->p_type != PT_LOAD || at < p->p_vaddr || at - p->p_vaddr > p->p_filesz) continue;
+    uint64_t from = at - p->p_vaddr;
+    if (bytes > p->p_filesz - from || p->p_offset > size || from > size - p->p_offset ||
+        bytes > size - p->p_offset - from)
+      return NULL;
+    return file + p->p_offset + from;
+  }
+  return NULL;
+}
+
+/* The names of the symbols and libraries that a file has and needs; *n 0: they cannot be found. */
+static const char *names_of(const char *file, size_t size, uint64_t *n) {
+  Elf64_Ehdr head;
+  *n = 0;
+  if (size < sizeof head) return NULL;
+  memcpy(&head, file, sizeof head);
+  if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+      head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phoff % 8 != 0 || head.e_phoff > size ||
+      head.e_phnum > (size - head.e_phoff) / sizeof(Elf64_Phdr))
+    return NULL;
+  const Elf64_Phdr *segments = (const Elf64_Phdr *)(const void *)(file + head.e_phoff);
+  uint64_t strings = 0, bytes = 0;
+  for (size_t i = 0; i < head.e_phnum; i++) {
+    const Elf64_Phdr *p = &segments[i];
+    if (p->p_type != PT_DYNAMIC || p->p_offset > size || p->p_filesz > size - p->p_offset) continue;
+    for (uint64_t k = 0; k < p->p_filesz / sizeof(Elf64_Dyn); k++) {
+      Elf64_Dyn d;
+      memcpy(&d, file + p->p_offset + k * sizeof d, sizeof d);
+      if (d.d_tag == DT_STRTAB) strings = d.d_un.d_ptr;
+      if (d.d_tag == DT_STRSZ) bytes = d.d_un.d_val;
+    }
+  }
+  const char *found = part(file, size, segments, head.e_phnum, strings, bytes);
+  if (found != NULL) *n = bytes;
+  return found;
+}
+
+/* Whether these bytes are in a file: all of it, or its names, so that parameters and such are not read. */
+static bool search(const char *path, const char *mark, size_t n, bool all) {
   struct stat info;
   bool found = false;
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   if (fstat(fd, &info) == 0 && info.st_size > 0) {
-    void *text = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (text != MAP_FAILED) {
-      found = memmem(text, (size_t)info.st_size, mark, n) != NULL;
-      munmap(text, (size_t)info.st_size);
+    void *file = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (file != MAP_FAILED) {
+      uint64_t bytes = (uint64_t)info.st_size;
+      const char *from = all ? file : names_of(file, (size_t)info.st_size, &bytes);
+      found = from != NULL && memmem(from, (size_t)bytes, mark, n) != NULL;
+      munmap(file, (size_t)info.st_size);
     }
   }
   close(fd);
   return found;
+}
+
+static bool file_has(const char *path, const char *mark, size_t n) {
+  return search(path, mark, n, false);
 }
 
 /* Why dlopen failed; its own text may go with the next call. */
@@ -75,10 +124,10 @@ static bool is_too_old(const char *path) {
   static const char function[] = "_Function_handlerIFvN3tvm7runtime7TVMArgsE", object[] = "PackedFuncObj";
   static const char *const takers[] = {"_ZN3tvm7runtime8Registry8set_body", "_ZN3tvm7runtime8Registry3Get",
                                        "_ZN3tvm7runtime10ModuleNode11GetFunction"};
-  if (!file_has(path, function, sizeof function - 1) || file_has(path, object, sizeof object - 1)) return false;
-  for (size_t i = 0; i < sizeof takers / sizeof takers[0]; i++)
-    if (file_has(path, takers[i], strlen(takers[i]))) return true;
-  return false;
+  bool takes = false;
+  for (size_t i = 0; i < sizeof takers / sizeof takers[0] && !takes; i++)
+    takes = file_has(path, takers[i], strlen(takers[i]));
+  return takes && search(path, function, sizeof function - 1, true) && !search(path, object, sizeof object - 1, true);
 }
 
 /* Whether the names that the file imports lie beside this library, which is opened then. */
