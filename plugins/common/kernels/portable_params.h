@@ -14,7 +14,8 @@ K_STRUCT(k_gather, K_I64 count; K_I64 indices; K_I64 axis; K_I64 inner;)
 #define K_PAD_FILL 0
 #define K_PAD_REFLECT 1
 #define K_PAD_EDGE 2
-K_STRUCT(k_pad, K_I64 count; K_I64 dims; K_I64 words; K_I64 mode; K_I64 in_[K_DIMS]; K_I64 out_[K_DIMS]; K_I64 before[K_DIMS];)
+K_STRUCT(k_pad, K_I64 count; K_I64 dims; K_I64 words; K_I64 mode; K_I64 in_[K_DIMS]; K_I64 out_[K_DIMS];
+         K_I64 before[K_DIMS];)
 
 /* A window over planes. include_pad: what AveragePool divides by; columns: see max_pool_where. */
 K_STRUCT(k_pool, K_I64 count; K_I64 include_pad; K_I64 columns; K_I64 in_[K_SPATIAL]; K_I64 out_[K_SPATIAL];
@@ -23,8 +24,8 @@ K_STRUCT(k_pool, K_I64 count; K_I64 include_pad; K_I64 columns; K_I64 in_[K_SPAT
 
 /* Place i of dimension d has the row of cells at[d] + i * (1 + taps[d]): the first element, and a weight for each that
  * it is made of. Without taps it is element i. sums: the product of the taps. */
-K_STRUCT(k_resize, K_I64 count; K_I64 sums; K_I64 in_[K_DIMS]; K_I64 out_[K_DIMS]; K_I64 taps[K_DIMS];
-         K_I64 at[K_DIMS]; float outside; float unused;)
+K_STRUCT(k_resize, K_I64 count; K_I64 sums; K_I64 in_[K_DIMS]; K_I64 out_[K_DIMS]; K_I64 taps[K_DIMS]; K_I64 at[K_DIMS];
+         float outside; float unused;)
 
 /* Lines of n elements, inner apart: line r begins at (r / inner) * inner * n + r % inner. Or results of elements of a box,
  * whose dimensions are kept ones and then those that are gone through. */
