@@ -89,3 +89,18 @@ def test_what_there_is_no_memory_for(devices, settings, error):
                 executor.run()
         for length in 40, 17, 30:
             runs(executor, length)
+
+
+def test_growths_are_shown():
+    import json
+    executor = executor_of("sim:0")
+    for n in 4, 5:
+        runs(executor, n)
+    first = json.loads(executor.explain("json"))
+    runs(executor, 100)
+    second = json.loads(executor.explain("json"))
+    one = {"input": "x", "dimension": 0, "name": "length", "maximum": None}
+    assert first["dimensions"] == [{**one, "value": 5, "bound": 8}] and second["dimensions"] == [{**one, "value": 100, "bound": 128}]
+    assert (first["growths"], second["growths"]) == (1, 2)
+    text = executor.explain("text")
+    assert "planned for 1 to 128" in text and "growths   2" in text
