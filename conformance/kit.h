@@ -48,7 +48,8 @@ enum {
  * devices. OPENS: the case opens a device itself, from whatever stage: it is not run where that is known to fail.
  * REFUSES: the case is for devices too that make neither streams nor memory, as that of a template; others at stage DEVICE
  * are skipped there. LOSES: the case loses the device; host.config has lose_on_fill.
- * FAILS: the case makes work fail; host.config has fail_on_fill. */
+ * FAILS: the case makes work fail; host.config has fail_on_fill. ADOPTS: the case adopts streams; host.config has
+ * adopt_own. */
 #define KIT_NOT_INLINE UINT32_C(1)
 #define KIT_LEAVES UINT32_C(2)
 #define KIT_LONG UINT32_C(4)
@@ -57,6 +58,7 @@ enum {
 #define KIT_REFUSES UINT32_C(32)
 #define KIT_LOSES UINT32_C(64)
 #define KIT_FAILS UINT32_C(128)
+#define KIT_ADOPTS UINT32_C(256)
 
 /* The words of the hooks lose_on_fill and fail_on_fill. */
 #define KIT_LOSE_WORD UINT32_C(0x4c4f5354)

@@ -71,14 +71,24 @@ static bool cache_folder(const char *plugin, char *out, size_t bytes) {
   return n > 0 && (size_t)n < bytes;
 }
 
-/* The hooks by which the kit loses a device and makes work fail (docs/plugin-guide.md), set in the cases that do. */
+/* The hooks by which the kit loses a device, makes work fail and owns a stream to be adopted (docs/plugin-guide.md), set in
+ * the cases that do. */
 static bool hook(kit_side *side, const char *key, char *out, size_t bytes) {
-  const bool loses = strcmp(key, "lose_on_fill") == 0, fails = strcmp(key, "fail_on_fill") == 0;
-  const uint32_t flag = loses ? KIT_LOSES : fails ? KIT_FAILS : 0;
-  if (flag == 0 || side->running == NULL || (side->running->flags & flag) == 0) return false;
-  snprintf(out, bytes, "%lu", (unsigned long)(loses ? KIT_LOSE_WORD : KIT_FAIL_WORD));
-  atomic_store(loses ? &side->lose_asked : &side->fail_asked, true);
-  return true;
+  const struct {
+    const char *key;
+    uint32_t flag, value;
+    atomic_bool *asked;
+  } hooks[] = {{"lose_on_fill", KIT_LOSES, KIT_LOSE_WORD, &side->lose_asked},
+               {"fail_on_fill", KIT_FAILS, KIT_FAIL_WORD, &side->fail_asked},
+               {"adopt_own", KIT_ADOPTS, 1, &side->adopt_asked}};
+  for (size_t i = 0; i < sizeof hooks / sizeof hooks[0]; i++) {
+    if (strcmp(key, hooks[i].key) != 0) continue;
+    if (side->running == NULL || (side->running->flags & hooks[i].flag) == 0) return false;
+    snprintf(out, bytes, "%lu", (unsigned long)hooks[i].value);
+    atomic_store(hooks[i].asked, true);
+    return true;
+  }
+  return false;
 }
 
 static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes) {

@@ -92,6 +92,7 @@ struct kit_side {
   _Atomic uint64_t fault_cookie; /* of the last one */
   atomic_bool lose_asked;        /* the plugin has asked for the setting lose_on_fill, and it was given */
   atomic_bool fail_asked;        /* the same of fail_on_fill */
+  atomic_bool adopt_asked;       /* the same of adopt_own */
   heddle_pdevice *spoilt_of;     /* whose spoilt is: what a fill that failed was for */
   heddle_pbuffer *spoilt;
   atomic_uint log_lines;

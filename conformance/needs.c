@@ -30,6 +30,7 @@ static const struct {
     {"events/failure",
      "fence.wait, or the hook fail_on_fill (plugin-guide.md): with one of them the kit makes work fail"},
     {"events/counts", "device.query with the key LIVE_OBJECTS"},
+    {"streams/adopt*", "stream.adopt, with the hook adopt_own (plugin-guide.md)"},
     {"streams/counts", "device.query with the key LIVE_OBJECTS"},
     {"fences/required", "a device that is not inline"},
     {"fences/held-*", "fence.wait, with HEDDLE_CAP_WAIT_BEFORE_SIGNAL: with them the kit holds a stream"},

@@ -1,6 +1,6 @@
 /* The group "streams": order within a stream, and what sync, query, submit and close promise. Streams that stand still
  * until the kit lets them go are in the group "fences". */
-#include "conformance/tables.h"
+#include "conformance/streams.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -207,16 +207,25 @@ static void required(kit *k) {
 #define ON_DEVICE(name, promise, flags, seconds, run) \
   { "streams/" name, promise, KIT_STAGE_DEVICE, flags, seconds, run, NULL }
 
-KIT_GROUP(kit_streams, "streams",
-          {"streams/required", "all functions of the table are there", KIT_STAGE_ENTRY, 0, 0, required, NULL},
-          ON_DEVICE("empty", "a stream without work is done, and close takes NULL", 0, 0, nothing),
-          ON_DEVICE("order", "work in a stream runs in order", 0, 30, order),
-          ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, query),
-          ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, sync_done),
-          ON_DEVICE("sync-short", "sync is HEDDLE_ETIMEOUT when its time is over, and harms no work", 0, 60,
-                    sync_short),
-          ON_DEVICE("close-busy", "a stream closed over its work lets it finish", 0, 60, close_busy),
-          ON_DEVICE("many", "48 streams at once", 0, 30, many),
-          ON_DEVICE("again", "100 streams one after the other", 0, 30, again),
-          ON_DEVICE("kinds", "each kind does all work, and priorities out of range are clamped", 0, 30, kinds),
-          ON_DEVICE("counts", "LIVE_OBJECTS follows create and close", 0, 0, counted));
+#define ON_ADOPTED(name, promise, flags, run) ON_DEVICE(name, promise, KIT_NOT_INLINE | KIT_ADOPTS | (flags), 60, run)
+
+KIT_GROUP(
+    kit_streams, "streams",
+    {"streams/required", "all functions of the table are there", KIT_STAGE_ENTRY, 0, 0, required, NULL},
+    ON_DEVICE("empty", "a stream without work is done, and close takes NULL", 0, 0, nothing),
+    ON_DEVICE("order", "work in a stream runs in order", 0, 30, order),
+    ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, query),
+    ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, sync_done),
+    ON_DEVICE("sync-short", "sync is HEDDLE_ETIMEOUT when its time is over, and harms no work", 0, 60, sync_short),
+    ON_DEVICE("close-busy", "a stream closed over its work lets it finish", 0, 60, close_busy),
+    ON_DEVICE("many", "48 streams at once", 0, 30, many),
+    ON_DEVICE("again", "100 streams one after the other", 0, 30, again),
+    ON_DEVICE("kinds", "each kind does all work, and priorities out of range are clamped", 0, 30, kinds),
+    ON_DEVICE("counts", "LIVE_OBJECTS follows create and close", 0, 0, counted),
+    ON_ADOPTED("adopt-after", "an event in an adopted stream comes after its owner's work", 0, kit_streams_adopt_after),
+    ON_ADOPTED("adopt-before", "a wait in an adopted stream holds back its owner's later work", 0,
+               kit_streams_adopt_before),
+    ON_ADOPTED("adopt-sync", "sync of an adopted stream waits for its owner's work", 0, kit_streams_adopt_sync),
+    ON_ADOPTED("adopt-close", "close of an adopted stream ends nothing of its owner's", 0, kit_streams_adopt_close),
+    ON_ADOPTED("adopt-other", "adopt of a stream of another device is HEDDLE_EINVAL", KIT_SECOND,
+               kit_streams_adopt_other));

@@ -1,5 +1,6 @@
 /* executor/infer.c: the pass that gives every entry of the graph its dtype and shape, and the bytes of those that
  * decide shapes. What no output needs is left out of the plan here. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -8,6 +9,7 @@
 #include "executor/fold.h"
 #include "executor/plan.h"
 #include "graph/declared.h"
+#include "graph/words.h"
 
 static const heddle__schema *schema_of(const heddle_graph *g, const heddle__node *n) {
   return n->kind == HEDDLE__NODE_OP ? heddle__schema_find(n->domain, n->op, n->domain[0] == '\0' ? g->opset : 0) : NULL;
@@ -61,6 +63,20 @@ static void mark_used(heddle__plan *plan) {
   }
 }
 
+/* An input that nothing gives a shape: with the names of its open dimensions. */
+static heddle_status no_shape(const heddle_graph *g, const heddle__node *n, heddle_error *err) {
+  const heddle__type *t = &g->types[n->first_entry];
+  char names[200] = "", shown[64];
+  size_t used = 0;
+  for (uint32_t d = 0; t->has_shape && d < t->ndim; d++) {
+    if (t->dims[d].value >= 0 || t->dims[d].symbol == NULL || used + sizeof shown + 2 > sizeof names) continue;
+    used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "",
+                             heddle__show(t->dims[d].symbol, shown));
+  }
+  return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' has no shape yet: set it, or give its shape in the graph%s%s",
+                      g->source, n->name, used > 0 ? ", or numbers or bounds by dims (--dim) for " : "", names);
+}
+
 static heddle_status take_inputs(heddle__plan *plan, heddle_error *err) {
   const heddle_graph *g = plan->req.graph;
   for (uint32_t i = 0; i < g->n_args; i++) {
@@ -70,10 +86,7 @@ static heddle_status take_inputs(heddle__plan *plan, heddle_error *err) {
     v->arg = i;
     v->kind = in->source == HEDDLE__SOURCE_CONSTANT ? HEDDLE__VALUE_CONSTANT : HEDDLE__VALUE_INPUT;
     if (!v->used) continue;
-    if (!in->has_shape) {
-      return heddle__fail(err, HEDDLE_EINVAL, "%s: input '%s' has no shape yet: set it, or give its shape in the graph",
-                          g->source, n->name);
-    }
+    if (!in->has_shape) return no_shape(g, n, err);
     v->known = in->known;
     if (v->kind == HEDDLE__VALUE_INPUT && !v->feeds_shape) v->known.data = NULL;
   }

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/parts.h"
+#include "graph/words.h"
 
 static const char *behind(const char *rule) {
   const char *at = rule != NULL ? strstr(rule, "<=") : NULL;
@@ -16,17 +17,6 @@ static const char *behind(const char *rule) {
 
 bool heddle__most_is(const char *rule) {
   return behind(rule) != NULL;
-}
-
-/* 0 where it is no number from 1 on that a dimension may have. */
-static int64_t number_of(const char *text) {
-  int64_t n = 0;
-  if (*text == '\0') return 0;
-  for (; *text != '\0'; text++) {
-    if (*text < '0' || *text > '9' || n > INT32_MAX) return 0;
-    n = n * 10 + (*text - '0');
-  }
-  return n;
 }
 
 static const heddle__type *type_of(const heddle_model *m, uint32_t arg) {
@@ -51,10 +41,11 @@ static uint32_t each_name(const heddle_model *m, const char *name, size_t length
 static heddle_status read_one(heddle_model *m, const char *rule, heddle_error *err) {
   const char *number = behind(rule);
   const size_t length = (size_t)(number - 2 - rule);
-  const int64_t most = number_of(number);
+  const int64_t most = heddle__dimension_number(number);
   if (most < 1 || length == 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "%s: dimension '%.200s': expected NAME<=NUMBER, a number from 1 on",
-                        m->graph->source, rule);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "%s: dimension '%.200s': expected NAME<=NUMBER, a whole number from 1 to %lld",
+                        m->graph->source, rule, (long long)HEDDLE__MOST_DIMENSION);
   const uint32_t n = each_name(m, rule, length, NULL, 0);
   if (n == 0)
     return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: dimension '%.200s': no input has an open dimension of that name",

@@ -122,6 +122,16 @@ void heddle__range_refuse(heddle__program *root) {
   atomic_store(&root->refusals, MOST_REFUSALS);
 }
 
+static void say_alone(const heddle_model *m, const char *why) {
+  heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_DEBUG, "plan", "%s: planned for these shapes alone: %s",
+               m->graph->source, why);
+}
+
+void heddle__range_miss(heddle__program *root, const char *why) {
+  say_alone(root->model, why);
+  atomic_fetch_add(&root->refusals, 1);
+}
+
 /* Takes the programs of single shapes that a root covers out of the cache: what is bound for the root would have to be bound
  * anew for them, and back. */
 static void supersede(heddle_model *m, const heddle__program *root) {
@@ -218,10 +228,9 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
     atomic_store(&root->refusals, 0);
     atomic_store(&m->range_failures, 0);
   } else if (!is_final(s)) {
-    heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_DEBUG, "plan", "%s: planned for these shapes alone: %s",
-                 m->graph->source, why.text);
-    if (has_root) atomic_fetch_add(&root->refusals, 1);
-    else atomic_fetch_add(&m->range_failures, 1);
+    if (has_root) heddle__range_miss(root, why.text);
+    else say_alone(m, why.text);
+    if (!has_root) atomic_fetch_add(&m->range_failures, 1);
     s = HEDDLE_OK;
   } else if (err != NULL) {
     *err = why;

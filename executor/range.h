@@ -16,6 +16,10 @@ heddle_status heddle__range_program(heddle_model *m, const heddle__wish *wish, h
 /* Takes a root out of use: there is no memory for its bound. Any thread. */
 void heddle__range_refuse(heddle__program *root);
 
+/* Notes, and logs, that a plugin does not take some shape that a root covers. After some in a row no more of them are made by
+ * it. Any thread. */
+void heddle__range_miss(heddle__program *root, const char *why);
+
 /* resize.c: the program of a smaller order by the root's plan; takes over order on success. HEDDLE_EUNSUPPORTED where a
  * plugin offers something else for these shapes, or a value would need more bytes than the root gave it. open, which may be
  * NULL, has per value whether it will change later (sizes.h): regions that are resized then have shapes of their own. Any

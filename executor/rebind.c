@@ -358,8 +358,10 @@ static heddle_status bind_anew(heddle_executor *ex, heddle__wish *wish, heddle__
   return s == HEDDLE_OK ? bind_with(ex, *program, out, err) : s;
 }
 
-/* The program for what is set: one of the executor's own where its shapes are listed, else of the model. */
-static heddle_status find_program(heddle_executor *ex, heddle__wish *wish, heddle__program **out, heddle_error *err) {
+/* The program for what is set: one of the executor's own where its shapes are listed, else of the model. exact: one that is
+ * no size of a root. */
+static heddle_status find_program(heddle_executor *ex, bool exact, heddle__wish *wish, heddle__program **out,
+                                  heddle_error *err) {
   uint32_t lacks = HEDDLE__NONE;
   *wish = (heddle__wish){.values = NULL};
   if (HEDDLE_HAS_RANGES && ex->bound == NULL) { /* a failure took it */
@@ -367,9 +369,10 @@ static heddle_status find_program(heddle_executor *ex, heddle__wish *wish, heddl
     ex->sizes = NULL;
   }
   heddle_status s = heddle__states_settle(ex, err);
-  *out = HEDDLE_HAS_RANGES && s == HEDDLE_OK ? heddle__sizes_take(ex->sizes, ex) : NULL;
+  *out = HEDDLE_HAS_RANGES && s == HEDDLE_OK && !exact ? heddle__sizes_take(ex->sizes, ex) : NULL;
   if (s != HEDDLE_OK || *out != NULL) return s;
   s = heddle__executor_wish(ex, wish, err);
+  wish->exact = exact;
   if (s == HEDDLE_OK) s = heddle__order_lacks(ex->model, wish, &lacks, err);
   if (s == HEDDLE_OK && lacks != HEDDLE__NONE) s = heddle__executor_say_unset(ex, lacks, err);
   return s == HEDDLE_OK ? heddle__model_program(ex->active, wish, out, err) : s;
@@ -383,13 +386,19 @@ static void list_sizes(heddle_executor *ex, const heddle__wish *wish, const hedd
     ex->unlisted = root;
 }
 
-heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
+static void note_refused(heddle_status s, const heddle__program *program, heddle__program **root) {
+  if (HEDDLE_HAS_RANGES && s == HEDDLE_EUNSUPPORTED && program != NULL && program->root != NULL && *root == NULL)
+    *root = heddle__program_retain(program->root);
+}
+
+/* *root gets the root, with one more reference, whose operators a plugin does not take for these shapes. */
+static heddle_status plan_for(heddle_executor *ex, bool exact, heddle__program **root, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
-  if (ex->stale || ex->bound == NULL) {
+  if (ex->stale || ex->bound == NULL || exact) {
     ex->stale = true; /* until all of what follows is done */
     heddle__wish wish;
     heddle__program *program = NULL;
-    s = find_program(ex, &wish, &program, err);
+    s = find_program(ex, exact, &wish, &program, err);
     heddle__bound *b = ex->bound;
     if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
     if (s == HEDDLE_OK && b != NULL && b->program == program) {
@@ -405,6 +414,7 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     }
     if (s == HEDDLE_OK) list_sizes(ex, &wish, b);
     else (void)heddle__most_blame(ex->model, &wish, s, err);
+    note_refused(s, program, root);
     heddle__program_release(program);
     heddle__wish_free(&wish);
     if (s == HEDDLE_OK) s = heddle__executor_fill(ex, b, HEDDLE__NONE, true, err);
@@ -417,7 +427,23 @@ heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
     ex->stale = false;
     if (ex->states != NULL) ex->states->turned = ex->states->grown = false;
   }
-  if (ex->bound->stale) s = heddle__bound_refresh(ex->bound, err);
+  if (ex->bound->stale) {
+    s = heddle__bound_refresh(ex->bound, err);
+    note_refused(s, ex->bound->program, root);
+  }
   ex->unset = heddle__executor_unset(ex, ex->bound);
   return s;
+}
+
+/* A plugin that takes a region for the bound of a range need not take it for every shape below: these are then planned for
+ * themselves. */
+heddle_status heddle__executor_plan(heddle_executor *ex, heddle_error *err) {
+  heddle__program *root = NULL;
+  heddle_error why;
+  heddle_status s = plan_for(ex, false, &root, err != NULL ? err : &why);
+  if (root == NULL) return s;
+  heddle__range_miss(root, err != NULL ? err->text : why.text);
+  heddle__program_release(root);
+  root = NULL;
+  return plan_for(ex, true, &root, err);
 }

@@ -14,13 +14,7 @@
 /* The number behind the '=' of "NAME=NUMBER"; -1 where there is none, or one that no dimension may have. */
 static json_int_t number_of(const char *rule) {
   const char *text = strchr(rule, '=');
-  json_int_t n = 0;
-  if (text == NULL || text == rule || *++text == '\0') return -1;
-  for (; *text != '\0'; text++) {
-    if (*text < '0' || *text > '9' || n > INT32_MAX) return -1;
-    n = n * 10 + (*text - '0');
-  }
-  return n;
+  return text != NULL && text != rule ? heddle__dimension_number(text + 1) : -1;
 }
 
 static bool is_named(const char *rule, const char *name) {
@@ -61,8 +55,8 @@ static heddle_status bind_all(const heddle_graph *g, json_t *root, const char *c
   char names[400], shown[64];
   for (size_t i = 0; i < n; i++) {
     if (dims[i] == NULL || number_of(dims[i]) < 0)
-      return heddle__fail(err, HEDDLE_EINVAL, "%s: dimension '%s': expected NAME=NUMBER", g->source,
-                          heddle__show(dims[i], shown));
+      return heddle__fail(err, HEDDLE_EINVAL, "%s: dimension '%s': expected NAME=NUMBER, a whole number from 0 to %lld",
+                          g->source, heddle__show(dims[i], shown), (long long)HEDDLE__MOST_DIMENSION);
     if (bind_shapes(shapes, dims[i])) continue;
     list_names(g, names, sizeof names);
     return heddle__fail(err, HEDDLE_ENOTFOUND, "%s: dimension '%s': none has that name; names of dimensions: %s",

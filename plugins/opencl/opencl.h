@@ -71,6 +71,7 @@ struct heddle_pinstance {
   uint32_t capture;     /* setting: OCL_CAPTURE_* */
   bool fuse;            /* setting: chains of elementwise nodes become one */
   bool gpu_kernels;     /* setting: kernels as on a GPU, on host cores too */
+  bool adopt_own;       /* the hook of the conformance kit: stream.adopt takes addresses of this plugin's streams */
   char *cache_dir;      /* setting, absolute; NULL: no cache */
   bool cache_always;    /* setting: programs of drivers with a cache of their own are stored too */
   filecache cache;      /* of built programs, in cache_dir */

@@ -87,6 +87,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_switch(host, "unified", true, &self->unified, err);
   if (s == HEDDLE_OK) s = read_switch(host, "images", true, &self->images, err);
   if (s == HEDDLE_OK) s = read_switch(host, "gpu_kernels", false, &self->gpu_kernels, err);
+  if (s == HEDDLE_OK) s = read_switch(host, "adopt_own", false, &self->adopt_own, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(host, &self->fuse, err);
   if (s == HEDDLE_OK) s = read_capture(self, err);
   if (s == HEDDLE_OK) s = read_folder(host, "cache_dir", &self->cache_dir, err);
@@ -184,6 +185,8 @@ static const heddle_psetting settings[] = {
     P_SETTING_SWITCH("cache_always", "0", "stores programs of drivers that have a cache of their own (PoCL) there too"),
     P_SETTING_NUMBER("cache_bytes", "1073741824", 0, UINT64_MAX, "most bytes of that cache; 0: no limit"),
     P_SETTING_PATH("source_dir", "", "folder to which the sources of kernels are written; off: none"),
+    P_SETTING_SWITCH("adopt_own", "0",
+                     "for heddle check-plugin: streams of this plugin can be adopted by their address"),
     P_SETTING_WORD("clblast", "auto", "auto,1,0", "whether CLBlast computes matrix products"),
 };
 

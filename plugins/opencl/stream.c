@@ -301,7 +301,8 @@ static heddle_status other_queue(const heddle_pdevice *dev, cl_device_id id, hed
 }
 
 static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
-  cl_command_queue queue = (cl_command_queue)(uintptr_t)handle;
+  cl_command_queue queue =
+      dev->self->adopt_own ? ((heddle_pstream *)(uintptr_t)handle)->queue : (cl_command_queue)(uintptr_t)handle;
   cl_device_id id = NULL;
   cl_context context = NULL;
   heddle_status s = ocl_health(dev, err);

@@ -50,6 +50,7 @@ const sim_setting sim_settings_all[SIM_SETTINGS] = {
     SWITCH(wait_before_signal, 1, false, "a wait may be submitted before its signal"),
     SWITCH(event_domains, 0, false, "each device is an event domain of its own"),
     SWITCH(external, 0, false, "shares memory by file descriptors"),
+    SWITCH(adopt_own, 0, false, "for heddle check-plugin; streams are always adopted by their address"),
     TEXT("fail", KIND_FAIL, "calls that fail, as CALL:N, with commas between"),
     TEXT("op_us", KIND_SPEEDS, "microseconds of operators, as OPERATOR:N or N"),
     TEXT("wrong", KIND_WRONG, "an operator with a wrong result, as OPERATOR or OPERATOR:K"),

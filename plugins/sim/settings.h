@@ -96,6 +96,7 @@ typedef struct sim_settings {
   bool wait_before_signal;
   bool event_domains;
   bool external;
+  bool adopt_own; /* asked for, so that the conformance kit knows; streams are always adopted by their address */
   uint32_t n_rules;
   uint32_t n_speeds;
   sim_rule rules[SIM_MAX_RULES];
@@ -112,7 +113,7 @@ typedef struct sim_setting {
   uint64_t offset;
   uint64_t fallback;
 } sim_setting;
-#define SIM_SETTINGS 27
+#define SIM_SETTINGS 28
 extern const sim_setting sim_settings_all[SIM_SETTINGS];
 
 /* Reads all settings of a context. HEDDLE_EINVAL, naming key, value and what is expected, where one is wrong. */

@@ -22,6 +22,7 @@ struct heddle_pinstance {
   const heddle_host *host;
   uint64_t lose_word;   /* setting lose_on_fill: a fill with it loses the device; UINT64_MAX: none */
   uint64_t fail_word;   /* setting fail_on_fill: a fill with it fails */
+  bool adopt_own;       /* setting: stream.adopt takes the address of a stream of this plugin */
   pthread_mutex_t lock; /* of the queues of all streams, and of points */
   pthread_cond_t changed;
 };
@@ -81,6 +82,7 @@ struct heddle_pstream {
   base_task *spare;
   void *chunks; /* of tasks */
   bool busy, ending;
+  uint32_t adopted;     /* times that it was, less the closes of these */
   heddle_error failure; /* status 0: none */
 };
 
@@ -168,6 +170,7 @@ heddle_status base_stream_create(heddle_pdevice *dev, uint32_t kind, int32_t pri
 heddle_status base_stream_submit(heddle_pstream *stream, heddle_error *err);
 heddle_status base_stream_sync(heddle_pstream *stream, uint64_t timeout_ns, heddle_error *err);
 heddle_status base_stream_query(heddle_pstream *stream, heddle_error *err);
+heddle_status base_stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err);
 
 void base_event_free(heddle_pevent *event);
 heddle_status base_event_create(heddle_pdevice *dev, heddle_pevent **out, heddle_error *err);

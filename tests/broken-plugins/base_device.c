@@ -46,6 +46,7 @@ heddle_status base_open_instance(const heddle_host *host, heddle_pinstance **out
   self->host = host;
   self->lose_word = setting(host, "lose_on_fill");
   self->fail_word = setting(host, "fail_on_fill");
+  self->adopt_own = setting(host, "adopt_own") == 1;
   if (pthread_mutex_init(&self->lock, NULL) != 0) {
     host->free(host->ctx, self);
     return p_fail(err, HEDDLE_ENOMEM, 0, "no lock for an instance");

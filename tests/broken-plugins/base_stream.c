@@ -150,6 +150,22 @@ heddle_status base_stream_create(heddle_pdevice *dev, uint32_t kind, int32_t pri
   return HEDDLE_OK;
 }
 
+/* There is no driver: the streams of others are those of this plugin, by their address. An adopted one is the same stream. */
+heddle_status base_stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
+  heddle_pstream *s = (heddle_pstream *)(uintptr_t)handle;
+  if (atomic_load(&dev->lost)) return base_check(dev, err);
+  if (!dev->self->adopt_own)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "device %u: there are no streams of others", dev->index);
+  if (s->dev != dev)
+    return p_fail(err, HEDDLE_EINVAL, 0, "the stream is of device %u, not of device %u", s->dev->index, dev->index);
+  pthread_mutex_lock(&dev->self->lock);
+  s->adopted++;
+  pthread_mutex_unlock(&dev->self->lock);
+  atomic_fetch_add(&dev->live_objects, 1);
+  *out = s;
+  return HEDDLE_OK;
+}
+
 static void unlist(heddle_pstream *s) {
   heddle_pstream **at = &s->dev->streams;
   while (*at != s) at = &(*at)->next;
@@ -162,6 +178,11 @@ void base_stream_close(heddle_pstream *stream) {
   heddle_pinstance *self = stream->dev->self;
   atomic_fetch_sub(&stream->dev->live_objects, 1);
   pthread_mutex_lock(&self->lock);
+  if (stream->adopted > 0) {
+    stream->adopted--;
+    pthread_mutex_unlock(&self->lock);
+    return;
+  }
   stream->ending = true;
   bool left = working(stream);
   if (!left) unlist(stream);

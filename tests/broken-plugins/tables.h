@@ -59,6 +59,9 @@ static const heddle_stream_table stream_table = {
     .submit = base_stream_submit,
     .sync = base_stream_sync,
     .query = base_stream_query,
+#if HEDDLE_ABI_MINOR >= 2 /* 0 in sound_1_0 */
+    .adopt = base_stream_adopt,
+#endif
 };
 
 static const heddle_event_table event_table = {

@@ -186,6 +186,9 @@ def test_files_that_need_a_part_say_which(minimal, tmp_path):
     text += write_program(minimal, tmp_path, """
   heddle_batcher *b;
   if (s == HEDDLE_OK) s = heddle_batcher_create(NULL, NULL, &b, &err);""")
+    text += write_program(minimal, tmp_path, "if (s == HEDDLE_OK) s = heddle_executor_use_stream(NULL, NULL, 0, &err);")
+    text += write_program(minimal, tmp_path, "if (s == HEDDLE_OK) s = heddle_tensor_after_stream(NULL, 0, &err);")
+    assert text.count("no streams of callers (built with HEDDLE_STREAMS=OFF)") == 2
     assert "no batchers (built with HEDDLE_BATCH=OFF)" in text
     assert "no reader of ONNX models (built with HEDDLE_ONNX=OFF)" in text
     assert "no reader of packages (built with HEDDLE_PACKAGES=OFF)" in text

@@ -48,4 +48,14 @@ def test_maxima_are_planned_for_and_shown(model):
 def test_what_is_beyond_or_open_is_an_error(model):
     said = failing(1, "plan", model, "--device", "cpu", "--dim", "length<=64", "--input", f"x={model.parent / 'long.npy'}")
     assert "'length'" in said and "65" in said and "64" in said
-    assert "'x'" in failing(1, "plan", model, "--device", "cpu", "--dim", "length<=64")  # batch is open still
+    said = failing(1, "plan", model, "--device", "cpu", "--dim", "length<=64")  # batch is open still
+    assert "'x'" in said and "--dim" in said and "batch" in said
+
+
+def test_numbers_that_are_no_dimensions(model):
+    for rule, words in {"length=-1": "0 to", "length=4x": "0 to", "length=99999999999": "0 to", "length<=0": "1 to",
+                        "length<=-4": "1 to", "length<=99999999999": "1 to", "width=3": "batch, length"}.items():
+        for command in "plan", "run":
+            said = failing(1, command, model, "--device", "cpu", "--dim", rule)
+            assert words in said and f"'{rule}'" in said, said
+    assert plan(model, "--dim", "batch=1", "--dim", "length=0")["counts"]["copied_bytes"] == 0

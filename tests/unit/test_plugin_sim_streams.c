@@ -328,7 +328,58 @@ static void threads_share_devices(void **state) {
   sim_close(&t);
 }
 
-CASES(CASE(threads_share_devices), CASE(work_of_a_stream_is_in_order), CASE(nothing_starts_before_submit),
-      CASE(events_order_streams_and_devices), CASE(a_wait_keeps_its_record), CASE(event_domains_can_be_apart),
-      CASE(fences_are_signalled_and_waited_for), CASE(a_failure_reaches_fences_and_waiting_streams),
-      CASE(a_hang_times_out_and_close_ends_it), CASE(streams_open_and_close_in_storms))
+/* An adopted stream is the owner's: marks and waits in it order the owner's work, and its close ends nothing. */
+static void streams_of_others_are_adopted(void **state) {
+  sim_test t;
+  heddle_pstream *taken = NULL, *twice = NULL, *none = NULL;
+  (void)state;
+  sim_open(&t, 2, "delay_us", "300", "seed", "3", NULL);
+  heddle_pstream *owner = sim_stream(&t, t.dev[0]), *other = sim_stream(&t, t.dev[0]), *far = sim_stream(&t, t.dev[1]);
+  heddle_pbuffer *a = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, 1024);
+  heddle_pbuffer *b = sim_buf(&t, t.dev[0], HEDDLE_MEMORY_DEVICE, 1024);
+  heddle_pevent *e = sim_event(&t, t.dev[0]);
+  const int64_t live = sim_query(&t, t.dev[0], HEDDLE_QUERY_LIVE_OBJECTS);
+  OK(&t, t.p->stream->adopt(t.dev[0], (uintptr_t)owner, &taken, &t.err));
+  OK(&t, t.p->stream->adopt(t.dev[0], (uintptr_t)owner, &twice, &t.err));
+  assert_int_equal(sim_query(&t, t.dev[0], HEDDLE_QUERY_LIVE_OBJECTS), live + 2);
+  for (uint32_t i = 1; i <= 20; i++) {
+    sim_fill(&t, owner, a, 1024, i);
+    OK(&t, t.p->event->record(e, taken, &t.err));
+    OK(&t, t.p->stream->submit(taken, &t.err));
+    OK(&t, t.p->event->wait(other, e, &t.err));
+    OK(&t, t.p->copy->d2d(other, b, 0, a, 0, 1024, &t.err));
+    OK(&t, t.p->event->record(e, other, &t.err));
+    OK(&t, t.p->stream->submit(other, &t.err));
+    OK(&t, t.p->event->wait(twice, e, &t.err));
+    sim_fill(&t, owner, a, 1024, 0);
+    OK(&t, t.p->stream->submit(owner, &t.err));
+    sim_sync(&t, twice);
+    sim_expect(&t, owner, b, 256, i);
+    sim_expect(&t, owner, a, 256, 0);
+  }
+  sim_fill(&t, owner, a, 1024, 77);
+  t.p->stream->close(twice);
+  t.p->stream->close(taken);
+  assert_int_equal(sim_query(&t, t.dev[0], HEDDLE_QUERY_LIVE_OBJECTS), live);
+  sim_expect(&t, owner, a, 256, 77);
+  assert_int_equal(t.p->stream->adopt(t.dev[0], (uintptr_t)far, &none, &t.err), HEDDLE_EINVAL);
+  assert_non_null(strstr(t.err.text, "sim:1"));
+  assert_non_null(strstr(t.err.text, "sim:0"));
+  assert_int_equal(t.p->stream->adopt(t.dev[0], 0, &none, &t.err), HEDDLE_EINVAL);
+  assert_int_equal(t.p->stream->adopt(t.dev[0], (uintptr_t)&t, &none, &t.err), HEDDLE_EINVAL);
+  assert_null(none);
+  t.p->stream->close(owner);
+  assert_int_equal(t.p->stream->adopt(t.dev[0], (uintptr_t)owner, &none, &t.err), HEDDLE_EINVAL);
+  t.p->event->free(e);
+  t.p->memory->free(t.dev[0], a);
+  t.p->memory->free(t.dev[0], b);
+  t.p->stream->close(other);
+  t.p->stream->close(far);
+  sim_close(&t);
+}
+
+CASES(CASE(threads_share_devices), CASE(streams_of_others_are_adopted), CASE(work_of_a_stream_is_in_order),
+      CASE(nothing_starts_before_submit), CASE(events_order_streams_and_devices), CASE(a_wait_keeps_its_record),
+      CASE(event_domains_can_be_apart), CASE(fences_are_signalled_and_waited_for),
+      CASE(a_failure_reaches_fences_and_waiting_streams), CASE(a_hang_times_out_and_close_ends_it),
+      CASE(streams_open_and_close_in_storms))

@@ -422,18 +422,21 @@ def test_start_and_wait():
         np.testing.assert_allclose(executor.get_output(0).numpy(), loop.step(feed)["logits"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["op.run", "memory.alloc", "op.bind", "op.prepare", "copy.h2d", "copy.d2h", "any"])
+@pytest.mark.parametrize("devices, kind, stride", [
+    *(("sim:0,cpu", kind, 1) for kind in ("op.run", "memory.alloc", "op.bind", "op.prepare", "op.resize", "copy.h2d", "copy.d2h")),
+    ("sim:0,cpu", "any", 7), ("cpu:0", "any", 11), ("cpu:0", "op.resize", 3), ("opencl:0,cpu", "any", 97)])
 @pytest.mark.parametrize("model, state", [(growing(1), "auto"), (fixed(room=8), FIXED)], ids=["growing", "fixed"])
-def test_every_nth_call_fails(model, state, kind):
-    """Whatever fails, the state is what it was before that run, and the run can be given again."""
+def test_every_nth_call_fails(model, state, devices, kind, stride):
+    """Whatever fails, in a growth too, the state is what it was before that run, and the run can be given again."""
     given, loop = list(feeds(model, 4)), Loop(model)
     want = [loop.step(feed)["logits"] for feed in given]
-    n, failed, quiet, stride = 1, 0, 0, 7 if kind == "any" else 1
+    n, failed, quiet = 1, 0, 0
+    load(model, devices, state=state)
     while quiet < 4:  # some failures have no effect: what cannot be recorded is run step by step
-        context = _core.Context({"layers": "fault", "fault.fail": f"{kind}:{n}@sim:0", "log": "off"})
+        context = _core.Context({"layers": "fault", "fault.fail": f"{kind}:{n}@{devices.split(',')[0]}", "log": "off"})
         done, errors = 0, 0
         try:
-            executor = heddle.load(model, devices="sim:0,cpu", state=state, context=context,
+            executor = heddle.load(model, devices=devices, state=state, context=context,
                                    capture=kind != "op.run").executor()
         except heddle.errors.Error:
             n, failed = n + stride, failed + 1
@@ -459,7 +462,7 @@ def test_every_nth_call_fails(model, state, kind):
                         assert x.size == y.size and np.array_equal(x.ravel(), y.ravel())
         quiet = 0 if errors else quiet + 1
         n, failed = n + stride, failed + (errors != 0)
-    assert failed > 0 or kind in ("copy.h2d", "copy.d2h"), failed
+    assert failed > 0 or kind in ("copy.h2d", "copy.d2h", "op.resize"), failed
 
 
 def test_a_run_that_fails_is_repeated():
