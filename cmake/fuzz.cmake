@@ -32,7 +32,7 @@ foreach(source IN LISTS targets)
       rpc/handles.c plugins/common/remote/wire.c plugins/common/remote/region_code.c plugins/common/remote/transport.c)
   elseif(name STREQUAL "remote_client")
     file(GLOB more CONFIGURE_DEPENDS plugins/remote/*.c)
-    list(FILTER more EXCLUDE REGEX "/connect.c$")
+    list(FILTER more EXCLUDE REGEX "/(connect|tracker).c$")
     list(APPEND source ${more} plugins/common/remote/wire.c plugins/common/remote/region_code.c
       plugins/common/remote/transport.c)
   endif()

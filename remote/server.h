@@ -4,6 +4,7 @@
 #define HEDDLE_REMOTE_SERVER_H
 
 #include "plugins/common/remote/tls.h"
+#include "remote/offer.h"
 #include "remote/session.h"
 
 typedef struct remote_server_options {
@@ -12,6 +13,7 @@ typedef struct remote_server_options {
   const char *unix_path; /* NULL: none */
   bool is_stdio;
   tls_options tls; /* psk, or cert, key and ca; all NULL: none */
+  remote_tracker tracker; /* knows the TCP address */
   uint32_t sessions;
   remote_limits limits;
 } remote_server_options;
