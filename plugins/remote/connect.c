@@ -117,8 +117,7 @@ static heddle_status connect_tcp(heddle_pinstance *self, const char *address, co
   freeaddrinfo(list);
   if (fd < 0 && is_refused)
     return p_fail(err, HEDDLE_EDENIED, 0,
-                  "%s: without TLS (tls:) only servers of this machine are used, since they are not authenticated",
-                  address);
+                  "%s: a server of another machine is not authenticated without TLS; use tls: or remote.psk", address);
   if (fd < 0) return no_way(address, strerror(code), err);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   *out = fd;

@@ -145,7 +145,7 @@ def message(value):
     (GOOD, message([0, ["127.0.0.1", -1, "k"]]), "no tracker"),
     (GOOD, message([0, ["h" * 300, 9, "k"]]), "no tracker"),
     (GOOD, message([0, {"host": "127.0.0.1"}]), "no tracker"),
-    (GOOD, message([0, ["192.0.2.1", 9, "k"]]), "without TLS"),  # another machine, which nothing authenticates
+    (GOOD, message([0, ["192.0.2.1", 9, "k"]]), "not authenticated without TLS"),  # another machine, which nothing authenticates
     (GOOD, message([0, ["unix:/tmp/x", 9, "k"]]), "remote"),
 ])
 def test_what_a_tracker_may_answer(magic, answer, text):
