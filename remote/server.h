@@ -12,7 +12,7 @@ typedef struct remote_server_options {
   uint16_t port;
   const char *unix_path; /* NULL: none */
   bool is_stdio;
-  tls_options tls; /* psk, or cert, key and ca; all NULL: none */
+  tls_options tls;        /* psk, or cert, key and ca; all NULL: none */
   remote_tracker tracker; /* knows the TCP address */
   uint32_t sessions;
   remote_limits limits;
