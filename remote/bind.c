@@ -87,7 +87,8 @@ heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, h
 }
 
 /* ---- resizing. The client sends values alone: the nodes are those of the prepared region. As for a region that is prepared,
- * the plugin's query checks that the shapes agree with each other, and buffers are compared with what they need. */
+ * the plugin's query checks that the shapes agree with each other, and buffers are compared with what they need. A plugin may
+ * not want a whole region of small shapes, which a launch of larger ones serves: then its nodes are checked one by one. */
 
 /* Constants are replaced by those that the client sends now. */
 static const void *any_blob(void *user, const wire_blob_id *id) {
@@ -101,10 +102,52 @@ static heddle_status count_offer(void *sink, const heddle_poffer *offer, heddle_
   return HEDDLE_OK;
 }
 
+static heddle_status ask(const remote_op *op, const heddle_pregion *region, heddle_error *err) {
+  uint32_t n_offers = 0;
+  const heddle_status status = remote_ask(op->head.device, region, count_offer, &n_offers, err);
+  if (status != HEDDLE_OK || n_offers > 0) return status;
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s does not run these shapes", op->head.device->dev->name);
+}
+
+/* Those of the indices that are there, each once. */
+static uint32_t distinct(const int32_t *from, uint32_t n, int32_t *to) {
+  uint32_t found = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t k = 0;
+    while (k < found && to[k] != from[i]) k++;
+    if (from[i] >= 0 && k == found) to[found++] = from[i];
+  }
+  return found;
+}
+
+static heddle_status ask_node(const remote_op *op, const heddle_pregion *region, const heddle_pnode *node,
+                              heddle_error *err) {
+  int32_t *operands = calloc((size_t)node->n_inputs + node->n_outputs + 1, sizeof *operands);
+  if (operands == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a region");
+  heddle_pregion alone = *region;
+  alone.nodes = (heddle_parray){node, 1, sizeof *node};
+  alone.inputs = operands;
+  alone.outputs = operands + node->n_inputs;
+  alone.n_inputs = distinct(node->inputs, node->n_inputs, operands);
+  alone.n_outputs = distinct(node->outputs, node->n_outputs, operands + node->n_inputs);
+  const heddle_status status = ask(op, &alone, err);
+  free(operands);
+  return status;
+}
+
+static heddle_status check_shapes(const remote_op *op, const heddle_pregion *region, heddle_error *err) {
+  const heddle_pnode *nodes = region->nodes.data;
+  heddle_status status = ask(op, region, err);
+  if (status != HEDDLE_EUNSUPPORTED || region->nodes.count < 2) return status;
+  status = HEDDLE_OK;
+  for (uint64_t i = 0; i < region->nodes.count && status == HEDDLE_OK; i++)
+    status = ask_node(op, region, &nodes[i], err);
+  return status;
+}
+
 static heddle_status take_shapes(remote_session *s, byte_reader *r, const remote_op *op, heddle_pregion **out,
                                  heddle_error *err) {
   char nothing;
-  uint32_t n_offers = 0;
   byte_reader kept = {op->region, op->region_bytes, false};
   heddle_pregion *region = wire_take_region(&kept, any_blob, &nothing, err);
   if (region == NULL) return HEDDLE_ENOMEM;
@@ -112,9 +155,7 @@ static heddle_status take_shapes(remote_session *s, byte_reader *r, const remote
   heddle_status status = HEDDLE_OK;
   if (!wire_take_values(r, region, remote_find_blob, s) || !wire_is_done(r))
     status = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "the shapes are not those of the operator, or smaller ones");
-  if (status == HEDDLE_OK) status = remote_ask(op->head.device, region, count_offer, &n_offers, err);
-  if (status == HEDDLE_OK && n_offers == 0)
-    status = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s does not run these shapes", op->head.device->dev->name);
+  if (status == HEDDLE_OK) status = check_shapes(op, region, err);
   if (status == HEDDLE_OK) *out = region;
   else free(region);
   return status;

@@ -61,7 +61,7 @@ def test_a_mixed_graph_is_the_local_one(server):
 def test_the_kit_passes_it(server):
     only = [f"--only={group}/*" for group in ("copy", "events", "fences", "streams", "health", "capture")]
     done = subprocess.run([str(TOOL), "check-plugin", str(case.PLUGIN), "--quick", "--no-store", "--set",
-                           f"remote.servers={server.unix}", *only, "--only=query/impossible", "--only=numerics/run:Conv"],
+                           f"remote.servers={server.unix}", *only, "--only=query/impossible", "--only=numerics/run:Conv", "--only=numerics/resize"],
                           capture_output=True, text=True, timeout=250, env=environment())
     assert done.returncode == 0 and " 0 failed" in done.stdout, done.stdout[-4000:]
 
