@@ -104,16 +104,17 @@ def number(answer):
     return struct.unpack("<Q", answer[2])[0]
 
 
-def test_what_a_launch_may_become(server):
+@pytest.mark.parametrize("device", [0, 1])
+def test_what_a_launch_may_become(server, device):
     c = Client(server.port)
-    assert c.ask(case.OPEN, u32(0))[0] == 0
-    status, _, offers = c.ask(case.QUERY, u32(0) + relu(1000))
+    assert c.ask(case.OPEN, u32(device))[0] == 0
+    status, _, offers = c.ask(case.QUERY, u32(device) + relu(1000))
     flags = [f for f in struct.unpack("<II", offers[:8])[1:] if f & 2]
     assert status == 0 and flags, "no offer to resize"
-    op = number(c.ask(case.PREPARE, u32(0, 0) + relu(1000)))
-    closed = number(c.ask(case.PREPARE, u32(0, 0) + u32(0) + relu(1000)[4:]))
-    small, large = (number(c.ask(case.ALLOC, u32(0) + u64(n, 64))) for n in (400, 4000))
-    stream = struct.unpack("<Q", c.ask(case.STREAM, u32(0, 0, 0))[2])[0]
+    op = number(c.ask(case.PREPARE, u32(device, 0) + relu(1000)))
+    closed = number(c.ask(case.PREPARE, u32(device, 0) + u32(0) + relu(1000)[4:]))
+    small, large = (number(c.ask(case.ALLOC, u32(device) + u64(n, 64))) for n in (400, 4000))
+    stream = struct.unpack("<Q", c.ask(case.STREAM, u32(device, 0, 0))[2])[0]
     nothing, few, many = u64(0, 0, 0), u64(small, 0, 400), u64(large, 0, 4000)
 
     def bind(what, x, y):
@@ -151,11 +152,42 @@ def test_what_a_launch_may_become(server):
         c.s.sendall(frame(case.FREE, 0, u64(handle)))
     assert run(launch, 4) == 0
     assert resize(launch, values(100, 100), few, few) == EINVAL
-    fresh = number(c.ask(case.ALLOC, u32(0) + u64(4000, 64)))
+    fresh = number(c.ask(case.ALLOC, u32(device) + u64(4000, 64)))
     whole = u64(fresh, 0, 4000)
     c.s.sendall(frame(case.WRITE, stream, u64(0, fresh, 0, 4000) + struct.pack("<1000f", *range(-500, 500))))
     assert resize(launch, values(1000, 1000), whole, whole) == 0 and run(launch, 5) == 0
     c.s.sendall(frame(case.READ, stream, u64(6, fresh, 0, 4000)))
     got = struct.unpack("<1000f", c.receive()[2][20:])
     assert got == tuple(max(0.0, float(n)) for n in range(-500, 500))
+    c.close()
+
+
+def product(rows, results, flags=2):
+    """[rows, 64] x [64, 64] -> [results, 64]; the values, and the region"""
+    def value(*shape):
+        return u32(2 | 32 << 8 | 1 << 16, len(shape)) + u64(*shape, 0) + u32(0)
+
+    three = u32(3) + value(rows, 64) + value(64, 64) + value(results, 64)
+    node = u32(17, 13) + text("") + text("MatMul") + text("m") + u32(2, 0, 1) + u32(1, 2) + u32(0)
+    return three, u32(flags) + three + u32(2, 0, 1) + u32(1, 2) + u32(1) + node
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_a_product_is_as_long_as_its_operand(server, device):
+    c = Client(server.port)
+    assert c.ask(case.OPEN, u32(device))[0] == 0
+    op = number(c.ask(case.PREPARE, u32(device, 0) + product(1000, 1000)[1]))
+    x, w, y = (number(c.ask(case.ALLOC, u32(device) + u64(n * 256, 64))) for n in (1000, 64, 1000))
+    stream = struct.unpack("<Q", c.ask(case.STREAM, u32(device, 0, 0))[2])[0]
+    room = u64(number(c.ask(case.ALLOC, u32(device) + u64(1 << 20, 64))), 0, 1 << 20)
+
+    def operands(rows, results):
+        return room + u64(x, 0, rows * 256) + u64(w, 0, 64 * 256) + u64(y, 0, results * 256)
+
+    launch = number(c.ask(case.BIND, u64(op) + u32(stream, 2, 1) + operands(1000, 1000)))
+    for rows, results, want in (1000, 10, False), (10, 1000, False), (1, 0, False), (10, 10, True), (1000, 1000, True):
+        status = c.ask(RESIZE, u64(launch) + operands(rows, results) + product(rows, results)[0])[0]
+        assert (status == 0) == want and status in (0, EUNSUPPORTED), (rows, results, status)
+        c.s.sendall(frame(case.RUN, stream, u64(rows, launch)))
+        assert c.receive()[2][8:12] == u32(0), (rows, results)
     c.close()
