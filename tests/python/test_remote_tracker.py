@@ -12,6 +12,7 @@ import threading
 import pytest
 
 import rpc_case
+import rpc_theirs
 from remote_case import Client, eventually, serving
 from tool_case import DIGITS, heddle
 
@@ -62,6 +63,15 @@ def test_a_server_is_found_by_its_key(tracker):
         eventually(lambda: summary(tracker) == (1, 1))  # one key, however many clients came
         assert server.stop() == 0
     eventually(lambda: summary(tracker) == (0, 0))
+
+
+def test_tvms_tracker():
+    pytest.importorskip("tvm.rpc", reason="the TVM of this environment is not there")
+    with rpc_theirs.running("tracker") as theirs, registered(theirs) as server:
+        eventually(lambda: summary(theirs) == (1, 1))
+        for _ in range(2):
+            assert run(theirs).status == 0, server.err()
+        eventually(lambda: summary(theirs) == (1, 1))
 
 
 def test_a_full_server_offers_nothing(tracker):
