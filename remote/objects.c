@@ -79,7 +79,7 @@ void remote_settle_all(remote_session *s, const remote_device *d) {
 
 static void destroy(remote_session *s, remote_object *o);
 
-static void let_go(remote_session *s, remote_object *o) {
+void remote_let_go(remote_session *s, remote_object *o) {
   if (o != NULL && --o->users == 0 && o->is_freed) destroy(s, o);
 }
 
@@ -92,18 +92,19 @@ static void destroy(remote_session *s, remote_object *o) {
     free(b->address);
     remote_unhold(s, b->bytes);
   } else if (o->kind == REMOTE_OP) {
-    t->op.op_free(((remote_op *)o)->op);
+    remote_op_free(s, (remote_op *)o);
+    return;
   } else if (o->kind == REMOTE_LAUNCH) {
     remote_launch *l = (remote_launch *)o;
     t->op.launch_free(l->launch);
-    let_go(s, &l->op->head);
+    remote_let_go(s, &l->op->head);
     for (uint32_t i = 0; i < l->n_buffers; i++)
-      if (l->buffers[i] != NULL) let_go(s, &l->buffers[i]->head);
+      if (l->buffers[i] != NULL) remote_let_go(s, &l->buffers[i]->head);
   } else {
     remote_graph *g = (remote_graph *)o;
     for (uint32_t i = 0; i < g->count; i++) {
-      let_go(s, g->steps[i].to);
-      let_go(s, g->steps[i].from);
+      remote_let_go(s, g->steps[i].to);
+      remote_let_go(s, g->steps[i].from);
     }
     free(g->out);
     remote_unhold(s, g->out_early);

@@ -1,5 +1,5 @@
-/* remote/prepare.c: regions: questions, preparation, binding to buffers, and captures. A client's region is checked by its
- * reader and by the plugin's query; the bytes of each operand are checked here against those that the offer needs. */
+/* remote/prepare.c: regions: questions, preparation, and captures. A client's region is checked by its reader and by the plugin's
+ * query; the bytes that each operand needs are found here, and bind.c checks them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,13 +19,18 @@ static heddle_status take_region(remote_session *s, byte_reader *r, bool is_open
   return p_fail(err, HEDDLE_EFORMAT, 0, "a region is malformed");
 }
 
-/* ---- offers, as the client gets them: open shapes are prepared for each set of shapes */
+/* ---- offers, as the client gets them */
 
 typedef struct offers {
   byte_buffer bytes;
   const heddle_pregion *region;
+  bool can_resize;
   uint32_t count;
 } offers;
+
+static bool can_resize(const heddle_device *dev, const heddle_pregion *region) {
+  return (region->flags & HEDDLE_REGION_OPEN) != 0 && dev->t->op.resize != NULL;
+}
 
 static heddle_status add_offer(void *sink, const heddle_poffer *offer, heddle_error *err) {
   offers *o = sink;
@@ -34,7 +39,7 @@ static heddle_status add_offer(void *sink, const heddle_poffer *offer, heddle_er
   heddle_poffer copy = {.struct_size = sizeof copy};
   memcpy(&copy, offer, offer->struct_size < sizeof copy ? offer->struct_size : sizeof copy);
   copy.struct_size = offer->struct_size < sizeof copy ? offer->struct_size : (uint32_t)sizeof copy;
-  copy.flags &= ~HEDDLE_OFFER_RESIZES;
+  if (!o->can_resize) copy.flags &= ~HEDDLE_OFFER_RESIZES;
   wire_put_offer(&o->bytes, &copy, o->region->n_inputs, o->region->n_outputs);
   o->count++;
   return o->bytes.failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an offer") : HEDDLE_OK;
@@ -45,7 +50,7 @@ heddle_status remote_query(remote_session *s, byte_reader *r, byte_buffer *out, 
   heddle_pregion *region;
   heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
   if (status != HEDDLE_OK) return status;
-  offers o = {.region = region};
+  offers o = {.region = region, .can_resize = can_resize(d->dev, region)};
   status = d->dev->t->op.query(d->dev->instance, d->dev->index, region, add_offer, &o, err);
   if (status == HEDDLE_OK) {
     byte_put_u32(out, o.count);
@@ -83,23 +88,27 @@ typedef struct choice {
   const heddle_pregion *region;
   remote_op *op;
   uint32_t wanted, at;
-  bool is_found;
+  bool is_found, resizes;
 } choice;
 
 static heddle_pvalue *value_at(const heddle_pregion *region, int32_t index) {
   return (heddle_pvalue *)(uintptr_t)region->values.data + index;
 }
 
-static heddle_status needed(const choice *c, int32_t index, heddle_layout layout, uint64_t *bytes, heddle_error *err) {
-  heddle_pvalue *v = value_at(c->region, index);
-  const heddle_device *dev = c->device->dev;
+heddle_status remote_needed(const remote_device *d, const heddle_pvalue *v, uint64_t *bytes, heddle_error *err) {
+  const heddle_device *dev = d->dev;
   uint64_t align = 0, n = 1;
-  if (v->layout != layout) return p_fail(err, HEDDLE_EINVAL, 0, "a value has another layout than in the offer");
-  if (layout != 0 && !dev->t->has_layout) return p_fail(err, HEDDLE_EINVAL, 0, "%s has no layouts", dev->name);
-  if (layout != 0) return dev->t->layout.bytes(dev->instance, dev->index, v, bytes, &align, err);
+  if (v->layout != 0 && !dev->t->has_layout) return p_fail(err, HEDDLE_EINVAL, 0, "%s has no layouts", dev->name);
+  if (v->layout != 0) return dev->t->layout.bytes(dev->instance, dev->index, v, bytes, &align, err);
   for (int32_t i = 0; i < v->ndim; i++) n *= (uint64_t)v->shape[i];
   *bytes = (n * v->dtype.bits * v->dtype.lanes + 7) / 8;
   return HEDDLE_OK;
+}
+
+static heddle_status needed(const choice *c, int32_t index, heddle_layout layout, uint64_t *bytes, heddle_error *err) {
+  const heddle_pvalue *v = value_at(c->region, index);
+  if (v->layout != layout) return p_fail(err, HEDDLE_EINVAL, 0, "a value has another layout than in the offer");
+  return remote_needed(c->device, v, bytes, err);
 }
 
 static heddle_status choose(void *sink, const heddle_poffer *offer, heddle_error *err) {
@@ -108,13 +117,14 @@ static heddle_status choose(void *sink, const heddle_poffer *offer, heddle_error
   if (!HEDDLE_HAS(heddle_poffer, offer, cost_ns)) return p_fail(err, HEDDLE_EFAILED, 0, "an offer cannot be read");
   if (c->at++ != c->wanted) return HEDDLE_OK;
   c->is_found = true;
+  c->resizes = (offer->flags & HEDDLE_OFFER_RESIZES) != 0;
   op->is_bare = (offer->flags & HEDDLE_OFFER_BARE) != 0;
   op->workspace = offer->workspace_bytes;
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < op->n_inputs && s == HEDDLE_OK; i++) {
-    const bool is_absorbed = offer->input_flags != NULL && (offer->input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0;
+    op->is_absorbed[i] = offer->input_flags != NULL && (offer->input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0;
     const heddle_layout layout = offer->input_layouts != NULL ? offer->input_layouts[i] : 0;
-    if (is_absorbed) op->bytes[i] = 0;
+    if (op->is_absorbed[i]) op->bytes[i] = 0;
     else s = needed(c, c->region->inputs[i], layout, &op->bytes[i], err);
   }
   for (uint32_t i = 0; i < op->n_outputs && s == HEDDLE_OK; i++)
@@ -123,10 +133,9 @@ static heddle_status choose(void *sink, const heddle_poffer *offer, heddle_error
   return s;
 }
 
-/* The region as query sees it has no layouts but those of Reorder. */
-static heddle_status find_offer(choice *c, heddle_error *err) {
-  const heddle_device *dev = c->device->dev;
-  const heddle_pregion *region = c->region;
+heddle_status remote_ask(const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                         heddle_error *err) {
+  const heddle_device *dev = d->dev;
   const uint64_t n = region->values.count;
   const heddle_pnode *first = region->nodes.data;
   const bool is_reorder = strcmp(first->op, "Reorder") == 0 && strcmp(first->domain, "heddle") == 0;
@@ -136,111 +145,61 @@ static heddle_status find_offer(choice *c, heddle_error *err) {
   for (uint64_t i = 0; i < n && !is_reorder; i++) plain[i].layout = 0;
   heddle_pregion asked = *region;
   asked.values.data = plain;
-  heddle_status s = dev->t->op.query(dev->instance, dev->index, &asked, choose, c, err);
+  const heddle_status s = dev->t->op.query(dev->instance, dev->index, &asked, offer, sink, err);
   free(plain);
-  if (s == HEDDLE_OK && !c->is_found) s = p_fail(err, HEDDLE_EINVAL, 0, "%s made no such offer", dev->name);
   return s;
 }
 
+/* What a launch needs to be resized: the region, whose constants that came before are not kept. */
+static heddle_status keep_region(remote_session *s, remote_op *op, const uint8_t *bytes, size_t n, heddle_error *err) {
+  if (!remote_hold(s, n, err)) return HEDDLE_ENOMEM;
+  op->region = malloc(n + 1);
+  if (op->region == NULL) {
+    remote_unhold(s, n);
+    return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an operator");
+  }
+  memcpy(op->region, bytes, n);
+  op->region_bytes = n;
+  return HEDDLE_OK;
+}
+
+void remote_op_free(remote_session *s, remote_op *op) {
+  if (op == NULL) return;
+  if (op->op != NULL) op->head.device->dev->t->op.op_free(op->op);
+  if (op->region != NULL) remote_unhold(s, op->region_bytes);
+  free(op->region);
+  free(op->is_absorbed);
+  free(op);
+}
+
 heddle_status remote_prepare(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
+  enum { WORDS = 8 }; /* before the region */
   remote_device *d;
   heddle_pregion *region;
   uint32_t offer;
+  const byte_reader whole = *r;
   heddle_status status = take_region(s, r, true, &d, &offer, &region, err);
   if (status != HEDDLE_OK) return status;
   const size_t n = (size_t)region->n_inputs + region->n_outputs;
   remote_op *op = calloc(1, sizeof *op + n * sizeof op->bytes[0]);
-  if (op == NULL) status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an operator");
+  if (op != NULL) op->is_absorbed = calloc((size_t)region->n_inputs + 1, sizeof *op->is_absorbed);
+  if (op == NULL || op->is_absorbed == NULL) status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an operator");
+  choice c = {.device = d, .region = region, .op = op, .wanted = offer};
   if (status == HEDDLE_OK) {
+    op->head.device = d;
     op->n_inputs = region->n_inputs;
     op->n_outputs = region->n_outputs;
-    choice c = {.device = d, .region = region, .op = op, .wanted = offer};
-    status = find_offer(&c, err);
+    status = remote_ask(d, region, choose, &c, err);
   }
+  if (status == HEDDLE_OK && !c.is_found) status = p_fail(err, HEDDLE_EINVAL, 0, "%s made no such offer", d->dev->name);
+  if (status == HEDDLE_OK && c.resizes && can_resize(d->dev, region))
+    status = keep_region(s, op, whole.at + WORDS, whole.left - WORDS, err);
   if (status == HEDDLE_OK) status = d->dev->t->op.prepare(d->dev->handle, region, offer, &op->op, err);
   free(region);
-  if (status == HEDDLE_OK && !remote_add(s, &op->head, REMOTE_OP, d, err)) {
-    d->dev->t->op.op_free(op->op);
-    status = HEDDLE_ELIMIT;
-  }
+  if (status == HEDDLE_OK && !remote_add(s, &op->head, REMOTE_OP, d, err)) status = HEDDLE_ELIMIT;
   if (status == HEDDLE_OK) byte_put_u64(out, op->head.handle);
-  else free(op);
+  else remote_op_free(s, op);
   return status;
-}
-
-/* ---- binding */
-
-static heddle_status take_slice(remote_session *s, byte_reader *r, const remote_launch *l, uint64_t least,
-                                heddle_pslice *slice, remote_buffer **buffer, heddle_error *err) {
-  const remote_device *d = l->op->head.device;
-  const uint64_t handle = byte_take_u64(r), offset = byte_take_u64(r), bytes = byte_take_u64(r);
-  *slice = (heddle_pslice){0};
-  *buffer = NULL;
-  if (r->bad) return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
-  if (handle == 0 && least == 0) return HEDDLE_OK;
-  heddle_status status = remote_get(s, handle, REMOTE_BUFFER, d, buffer, err);
-  if (status == HEDDLE_OK) status = remote_range(*buffer, offset, bytes, err);
-  if (status != HEDDLE_OK) return status;
-  if (bytes < least || offset % d->dev->desc.alignment != 0 || (l->op->is_bare && offset != 0))
-    return p_fail(err, HEDDLE_EINVAL, 0,
-                  "an operand of %llu bytes at %llu: the operator needs %llu, at a multiple of %llu",
-                  (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)least,
-                  (unsigned long long)d->dev->desc.alignment);
-  *slice = (heddle_pslice){(*buffer)->buffer, offset, bytes};
-  return HEDDLE_OK;
-}
-
-static heddle_status bind(remote_session *s, byte_reader *r, remote_launch *l, heddle_pslice *slices,
-                          remote_stream *stream, heddle_error *err) {
-  const remote_op *op = l->op;
-  const remote_device *d = op->head.device;
-  heddle_pbind operands = {.struct_size = sizeof operands,
-                           .inputs = slices,
-                           .outputs = slices + op->n_inputs,
-                           .n_inputs = op->n_inputs,
-                           .n_outputs = op->n_outputs};
-  heddle_status status = take_slice(s, r, l, op->workspace, &operands.workspace, &l->buffers[0], err);
-  for (uint32_t i = 0; i + 1 < l->n_buffers && status == HEDDLE_OK; i++)
-    status = take_slice(s, r, l, op->bytes[i], &slices[i], &l->buffers[i + 1], err);
-  if (status == HEDDLE_OK && !wire_is_done(r)) status = p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
-  return status == HEDDLE_OK ? d->dev->t->op.bind(op->op, stream->stream, &operands, &l->launch, err) : status;
-}
-
-heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
-  remote_op *op;
-  const uint64_t handle = byte_take_u64(r);
-  const uint32_t id = byte_take_u32(r), n_inputs = byte_take_u32(r), n_outputs = byte_take_u32(r);
-  if (r->bad) return p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
-  heddle_status status = remote_get(s, handle, REMOTE_OP, NULL, &op, err);
-  if (status != HEDDLE_OK) return status;
-  remote_stream *stream = remote_find_stream(s, id);
-  if (stream == NULL || stream->device != op->head.device || n_inputs != op->n_inputs || n_outputs != op->n_outputs)
-    return p_fail(err, HEDDLE_EINVAL, 0, "the stream or the number of operands does not fit the operator");
-  const uint32_t n = n_inputs + n_outputs;
-  remote_launch *l = calloc(1, sizeof *l + ((size_t)n + 1) * sizeof(remote_buffer *));
-  heddle_pslice *slices = calloc((size_t)n + 1, sizeof *slices);
-  if (l == NULL || slices == NULL) {
-    status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a launch");
-  } else {
-    l->op = op;
-    l->stream = id;
-    l->n_buffers = n + 1;
-    status = bind(s, r, l, slices, stream, err);
-  }
-  free(slices);
-  if (status == HEDDLE_OK && !remote_add(s, &l->head, REMOTE_LAUNCH, op->head.device, err)) {
-    op->head.device->dev->t->op.launch_free(l->launch);
-    status = HEDDLE_ELIMIT;
-  }
-  if (status != HEDDLE_OK) {
-    free(l);
-    return status;
-  }
-  op->head.users++;
-  for (uint32_t i = 0; i < l->n_buffers; i++)
-    if (l->buffers[i] != NULL) l->buffers[i]->head.users++;
-  byte_put_u64(out, l->head.handle);
-  return HEDDLE_OK;
 }
 
 /* ---- captures */

@@ -250,6 +250,7 @@ heddle_status remote_request(remote_session *s, uint32_t kind, byte_reader *r, b
   case WIRE_LIST: return do_list(s, r, out, err);
   case WIRE_PREPARE: return remote_prepare(s, r, out, err);
   case WIRE_BIND: return remote_bind(s, r, out, err);
+  case WIRE_RESIZE: return remote_resize(s, r, err);
   case WIRE_GRAPH: return remote_graph_make(s, r, out, err);
   case WIRE_LAYOUT_BYTES: return do_layout_bytes(s, r, out, err);
   case WIRE_LAYOUT_PACK: return do_layout_pack(s, r, out, err);

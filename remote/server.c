@@ -40,6 +40,7 @@ typedef struct server {
   int listeners[MOST_LISTENERS], signals;
   peer *peers;
   uint32_t running, unknown;
+  remote_offer offer;
 } server;
 
 /* ---- in the process of a client */
@@ -78,9 +79,16 @@ static int serve(void *user) {
 
 /* ---- peers */
 
+static bool has_room(const server *s) {
+  return s->running < s->o->sessions;
+}
+
 static void forget(server *s, peer *p) {
   if (p->state == SHAKES) s->unknown--;
-  if (p->state == RUNS) s->running--;
+  if (p->state == RUNS) {
+    s->running--;
+    remote_offer_tell(&s->offer, has_room(s));
+  }
   rpc_child_kill(&p->child);
   if (p->fd >= 0) close(p->fd);
   if (p->pipe >= 0) close(p->pipe);
@@ -142,19 +150,29 @@ static void accept_all(server *s, int listener, bool is_unix) {
 
 /* ---- processes */
 
+enum { MOST_CLOSES = 2 * MOST_PEERS + MOST_LISTENERS + 3 };
+
+/* The server's descriptors, but for the connection of a peer, and room for one more. */
+static int descriptors(const server *s, const peer *but, int closes[MOST_CLOSES]) {
+  int n = 0;
+  for (int i = 0; i < MOST_PEERS; i++) {
+    if (&s->peers[i] != but) closes[n++] = s->peers[i].fd;
+    closes[n++] = s->peers[i].pipe;
+  }
+  for (int i = 0; i < MOST_LISTENERS; i++) closes[n++] = s->listeners[i];
+  closes[n++] = s->signals;
+  closes[n++] = s->offer.pipe;
+  return n;
+}
+
 static void start(server *s, peer *p) {
-  int closes[2 * MOST_PEERS + MOST_LISTENERS + 2], n = 0, ends[2];
+  int closes[MOST_CLOSES], ends[2];
   if (s->unknown == MOST_UNKNOWN) forget(s, oldest(s, SHAKES));
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     forget(s, p);
     return;
   }
-  for (int i = 0; i < MOST_PEERS; i++) {
-    if (s->peers[i].fd != p->fd) closes[n++] = s->peers[i].fd;
-    closes[n++] = s->peers[i].pipe;
-  }
-  for (int i = 0; i < MOST_LISTENERS; i++) closes[n++] = s->listeners[i];
-  closes[n++] = s->signals;
+  int n = descriptors(s, p, closes);
   closes[n++] = ends[0];
   client c = {.s = s, .fd = p->fd, .pipe = ends[1], .is_plain = p->is_plain};
   const bool good = rpc_child_start(&p->child, s->o->limits.memory, serve, &c, closes, n);
@@ -177,12 +195,13 @@ static void start(server *s, peer *p) {
 static void decide(server *s, peer *p) {
   char byte;
   if (recv(p->pipe, &byte, 1, MSG_DONTWAIT) != 1) return; /* it has ended: watch sees that */
-  const bool may = s->running < s->o->sessions;
+  const bool may = has_room(s);
   s->unknown--;
   s->running++; /* a refused one too, until it has said so */
   p->state = RUNS;
   p->deadline = s->o->limits.seconds > 0 ? rpc_now_ms() + (int64_t)(s->o->limits.seconds + 2) * 1000 : INT64_MAX;
   (void)!send(p->pipe, may ? "y" : "n", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  remote_offer_tell(&s->offer, has_room(s));
 }
 
 static void watch(server *s, peer *p) {
@@ -205,6 +224,7 @@ static void watch(server *s, peer *p) {
 /* ---- the loop */
 
 static void step(server *s) {
+  int closes[MOST_CLOSES];
   struct pollfd polls[MOST_PEERS + MOST_LISTENERS + 1];
   peer *of[MOST_PEERS];
   int n = 0;
@@ -230,6 +250,7 @@ static void step(server *s) {
   if (polls[n + 1].revents != 0) accept_all(s, s->listeners[1], true);
   for (int i = 0; i < MOST_PEERS; i++)
     if (!is_free(&s->peers[i])) watch(s, &s->peers[i]);
+  remote_offer_step(&s->offer, has_room(s), closes, descriptors(s, NULL, closes));
 }
 
 static int listen_unix(const char *path) {
@@ -286,7 +307,7 @@ static bool has_devices(const remote_server_options *o) {
 }
 
 static int serve_stdio(const remote_server_options *o) {
-  server s = {.o = o};
+  server s = {.o = o, .offer = {.tracker = &o->tracker, .pipe = -1}};
   client c = {.s = &s, .pipe = -1};
   transport t;
   signal(SIGPIPE, SIG_IGN);
@@ -299,7 +320,7 @@ static int serve_stdio(const remote_server_options *o) {
 
 int remote_server_run(const remote_server_options *o) {
   uint16_t port = 0;
-  server s = {.o = o, .listeners = {-1, -1}};
+  server s = {.o = o, .listeners = {-1, -1}, .offer = {.tracker = &o->tracker, .pipe = -1}};
   if (o->is_stdio) return serve_stdio(o);
   s.signals = rpc_watch_signals();
   s.peers = calloc(MOST_PEERS, sizeof *s.peers);
@@ -322,7 +343,9 @@ int remote_server_run(const remote_server_options *o) {
   if (good && o->host != NULL) printf("heddle device-server: listening on %s:%u\n", o->host, (unsigned)port);
   if (good && o->unix_path != NULL) printf("heddle device-server: listening on %s\n", o->unix_path);
   fflush(stdout);
+  s.offer.port = port;
   while (good && !rpc_is_ending()) step(&s);
+  remote_offer_finish(&s.offer);
   for (int i = 0; i < MOST_PEERS; i++) forget(&s, &s.peers[i]);
   for (int i = 0; i < MOST_LISTENERS; i++)
     if (s.listeners[i] >= 0) close(s.listeners[i]);

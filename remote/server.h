@@ -4,6 +4,7 @@
 #define HEDDLE_REMOTE_SERVER_H
 
 #include "plugins/common/remote/tls.h"
+#include "remote/offer.h"
 #include "remote/session.h"
 
 typedef struct remote_server_options {
@@ -11,7 +12,8 @@ typedef struct remote_server_options {
   uint16_t port;
   const char *unix_path; /* NULL: none */
   bool is_stdio;
-  tls_options tls; /* psk, or cert, key and ca; all NULL: none */
+  tls_options tls;        /* psk, or cert, key and ca; all NULL: none */
+  remote_tracker tracker; /* knows the TCP address */
   uint32_t sessions;
   remote_limits limits;
 } remote_server_options;

@@ -219,7 +219,7 @@ static void put_device(byte_buffer *b, const heddle_device *dev) {
   wire_put_text(b, dev->name);
   byte_put_u64(b, tokens);
   byte_put_u32(b, (t->has_op ? 1u : 0u) | (t->has_layout ? 2u : 0u) | (t->has_op && t->op.partition != NULL ? 4u : 0u) |
-                      (t->has_op && t->op.list != NULL ? 8u : 0u));
+                      (t->has_op && t->op.list != NULL ? 8u : 0u) | (t->has_op && t->op.resize != NULL ? 16u : 0u));
   wire_put_text(b, d->name);
   wire_put_text(b, d->driver);
   byte_put(b, d->uuid, sizeof d->uuid);

@@ -49,6 +49,9 @@ typedef struct remote_op {
   heddle_pop *op;
   uint32_t n_inputs, n_outputs;
   bool is_bare;
+  uint8_t *region; /* where launches can be resized: the region's bytes as they came; else NULL */
+  size_t region_bytes;
+  bool *is_absorbed; /* per input */
   uint64_t workspace;
   uint64_t bytes[]; /* that each input, then each output has at least */
 } remote_op;
@@ -66,6 +69,7 @@ typedef struct remote_launch {
   heddle_plaunch *launch;
   remote_op *op;
   uint32_t stream, n_buffers;
+  bool is_short; /* bound with too little for the op's shapes: it is resized before it runs */
   remote_buffer *buffers[];
 } remote_launch;
 
@@ -137,6 +141,7 @@ bool remote_add(remote_session *s, remote_object *o, remote_kind kind, remote_de
 /* HEDDLE_EINVAL where the number is unknown, or of another kind or device; device may be NULL. */
 heddle_status remote_get(remote_session *s, uint64_t handle, remote_kind kind, const remote_device *device, void *out,
                          heddle_error *err);
+void remote_let_go(remote_session *s, remote_object *o); /* has one user less; takes NULL */
 void remote_release(remote_session *s, uint64_t handle); /* FREE of any number */
 void remote_close_device(remote_session *s, remote_device *d);
 remote_stream *remote_find_stream(remote_session *s, uint32_t id);
@@ -147,12 +152,18 @@ heddle_status remote_range(const remote_buffer *b, uint64_t offset, uint64_t byt
 const void *remote_find_blob(void *session, const wire_blob_id *id);
 void remote_drop_blobs(remote_session *s);
 
-/* ---- requests.c, prepare.c: what follows the error in the result goes into out */
+/* ---- requests.c, prepare.c, bind.c: what follows the error in the result goes into out */
 heddle_status remote_request(remote_session *s, uint32_t kind, byte_reader *r, byte_buffer *out, heddle_error *err);
 heddle_status remote_device_of(remote_session *s, byte_reader *r, bool is_open, remote_device **out, heddle_error *err);
 heddle_status remote_query(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 heddle_status remote_partition(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 heddle_status remote_prepare(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
+void remote_op_free(remote_session *s, remote_op *op); /* what it has, and itself; op->op may be NULL */
+heddle_status remote_needed(const remote_device *d, const heddle_pvalue *v, uint64_t *bytes, heddle_error *err);
+/* Asks the plugin, which sees no layouts but those of Reorder. */
+heddle_status remote_ask(const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                         heddle_error *err);
+heddle_status remote_resize(remote_session *s, byte_reader *r, heddle_error *err);
 heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 heddle_status remote_graph_make(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 

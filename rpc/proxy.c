@@ -140,6 +140,7 @@ static void settle(proxy *x, peer *p) {
                                 .key = p->word,
                                 .address = x->o->address,
                                 .port = x->port,
+                                .command = "rpc-proxy",
                                 .fd = -1};
 }
 

@@ -93,11 +93,12 @@ static bool check(rpc_register *r) {
   }
   json_decref(keys);
   r->missing = found ? 0 : r->missing + 1;
-  return good && (r->missing < MOST_MISSING || offer(r));
+  return good && (r->missing < (r->is_shared ? 1 : MOST_MISSING) || offer(r));
 }
 
 void rpc_register_step(rpc_register *r, bool wants) {
   if (r->host == NULL) return;
+  if (r->is_shared && r->offers && !wants) rpc_register_finish(r); /* the protocol has no other way to withdraw it */
   const int64_t now = rpc_now_ms();
   const bool is_due = now >= r->next;
   if (r->fd < 0 && !is_due) return;
@@ -110,9 +111,9 @@ void rpc_register_step(rpc_register *r, bool wants) {
   if (!good) {
     rpc_register_finish(r);
     if (!r->complained)
-      rpc_log("heddle rpc-server: the tracker at %s:%u does not answer; trying again", r->host, r->tracker_port);
+      rpc_log("heddle %s: the tracker at %s:%u does not answer; trying again", r->command, r->host, r->tracker_port);
   } else if (r->complained) {
-    rpc_log("heddle rpc-server: registered at the tracker %s:%u", r->host, r->tracker_port);
+    rpc_log("heddle %s: registered at the tracker %s:%u", r->command, r->host, r->tracker_port);
   }
   r->complained = !good;
 }

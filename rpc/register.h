@@ -14,6 +14,8 @@ typedef struct rpc_register {
   const char *key;
   const char *address; /* as clients reach the server; NULL: as the tracker sees it */
   uint16_t port;       /* of the server */
+  const char *command; /* for the log: "rpc-server" */
+  bool is_shared;      /* clients do not show the key that they took: the next one is offered when it is gone */
   int fd;              /* -1: not connected */
   bool offers;         /* match is offered */
   char match[1100];    /* KEY:NUMBER */
@@ -22,7 +24,8 @@ typedef struct rpc_register {
   bool complained;
 } rpc_register;
 
-/* Does what is due: connects, offers a key where wants is true and none is offered, polls. */
+/* Does what is due: connects, offers a key where wants is true and none is offered, polls. A shared server that wants no client
+ * withdraws its key. */
 void rpc_register_step(rpc_register *r, bool wants);
 
 /* The offered key was used. */

@@ -283,6 +283,7 @@ int rpc_server_run(const rpc_server_options *o) {
                              .key = o->key,
                              .address = o->address,
                              .port = port,
+                             .command = "rpc-server",
                              .fd = -1};
   s.signals = rpc_watch_signals();
   s.peers = calloc(MOST_PEERS, sizeof *s.peers);

@@ -45,11 +45,14 @@ static int check(const options *o) {
   if (o->listen == NULL && o->unix_path == NULL && !o->stdio)
     return wrong("one of --listen, --unix or --stdio is needed");
   if (o->stdio && (o->listen != NULL || o->unix_path != NULL)) return wrong("--stdio serves one client alone");
+  if (o->tracker != NULL && o->listen == NULL) return wrong("--tracker gives clients the address of --listen");
+  if (o->tracker == NULL && (o->rpc_key != NULL || o->address != NULL))
+    return wrong("--key and --address are what a tracker knows the server by: --tracker is missing");
   if (n_tls != 0 && n_tls != 3) return wrong("--tls-cert, --tls-key and --tls-ca belong together");
   if (n_tls != 0 && o->psk != NULL) return wrong("clients show certificates or have a key (--psk), not both");
   if (o->sessions > MOST_SESSIONS || o->session_memory > most || o->session_timeout > most || o->idle_timeout > most)
     return wrong("at most 128 sessions, and sizes and times below 2^40");
-  return DONE;
+  return start_check_entry("device-server", o->tracker != NULL, o->rpc_key, o->address);
 }
 
 static int serve(const options *o) {
@@ -58,7 +61,10 @@ static int serve(const options *o) {
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("device-server", "out of memory");
   if (o->listen != NULL) status = add_address(o->listen, l);
+  if (status == DONE) status = start_add_place("device-server", "tracker", o->tracker, l);
   if (status == DONE) {
+    start_add(l, "tracker_key", o->rpc_key);
+    start_add(l, "address", o->address);
     start_add(l, "unix", o->unix_path);
     start_add_number(l, "stdio", o->stdio);
     start_add(l, "cert", o->tls_cert);
@@ -104,6 +110,11 @@ static const option server_options[] = {
      "the certificate of the authority that clients' certificates must be from, PEM"},
     {"psk", OPTION_TEXT, "FILE", offsetof(options, psk), "TLS with clients that have a key of this file (heddle keys)"},
     {"devices", OPTION_TEXT, "LIST", offsetof(options, devices), "what is served; the default devices otherwise"},
+    {"tracker", OPTION_TEXT, "HOST:PORT", offsetof(options, tracker),
+     "the tracker (heddle rpc-tracker) that gives this server to clients"},
+    {"key", OPTION_TEXT, "K", offsetof(options, rpc_key), "the name that clients ask the tracker for"},
+    {"address", OPTION_TEXT, "ADDRESS", offsetof(options, address),
+     "as the tracker gives it to clients; as it sees the server by default"},
     {"sessions", OPTION_COUNT, "N", offsetof(options, sessions),
      "clients that are served at the same time; 8 by default"},
     {"session-memory", OPTION_COUNT, "MIB", offsetof(options, session_memory),

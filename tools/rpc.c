@@ -13,21 +13,7 @@
 #define HEDDLE_RPC_INSTALLED "../libexec/heddle/heddle-rpc"
 #endif
 
-enum { MOST_KEY = 1000 };
-
 /* ---- words that have a form of their own */
-
-static bool read_port(const char **text, uint64_t *out) {
-  *out = 0;
-  const char *from = *text;
-  for (; **text >= '0' && **text <= '9' && *out <= UINT16_MAX; (*text)++) *out = *out * 10 + (uint64_t)(**text - '0');
-  return *text > from && *out > 0 && *out <= UINT16_MAX;
-}
-
-static int wrong(const char *command, const char *option, const char *what, const char *given) {
-  print_error("heddle %s: --%s needs %s, not '%s'\n", command, option, what, given);
-  return WRONG_WORDS;
-}
 
 /* --port and --port-range, which has both its ends in it. */
 static int add_ports(const char *command, const options *o, start_line *l) {
@@ -37,34 +23,18 @@ static int add_ports(const char *command, const options *o, start_line *l) {
     print_error("heddle %s: --port needs a number from 0 (any) to 65535, not %" PRIu64 "\n", command, low);
     return WRONG_WORDS;
   }
-  if (at != NULL && (!read_port(&at, &low) || *at++ != '-' || !read_port(&at, &high) || *at != '\0' || high < low))
-    return wrong(command, "port-range", "two ports, such as 9090-9199", o->port_range);
+  if (at != NULL &&
+      (!start_read_port(&at, &low) || *at++ != '-' || !start_read_port(&at, &high) || *at != '\0' || high < low))
+    return start_wrong(command, "port-range", "two ports, such as 9090-9199", o->port_range);
   start_add_number(l, "low", low);
   start_add_number(l, "high", high);
-  return DONE;
-}
-
-/* A word "HOST:PORT" as NAME and NAME_port; NULL adds nothing. */
-static int add_place(const char *command, const char *name, const char *given, start_line *l) {
-  char host[256], port_name[32];
-  uint64_t port = 0;
-  if (given == NULL) return DONE;
-  const char *colon = strrchr(given, ':'), *at = colon != NULL ? colon + 1 : "";
-  const size_t n = colon != NULL ? (size_t)(colon - given) : 0;
-  if (n == 0 || n >= sizeof host || !read_port(&at, &port) || *at != '\0')
-    return wrong(command, name, "HOST:PORT", given);
-  const bool has_brackets = given[0] == '[' && given[n - 1] == ']'; /* [::1]:9190 */
-  snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), given + has_brackets);
-  snprintf(port_name, sizeof port_name, "%s_port", name);
-  start_add(l, name, host);
-  start_add_number(l, port_name, port);
   return DONE;
 }
 
 /* ---- the commands */
 
 static int become(const char *command, const char *what, const options *o, start_line *l) {
-  if (o->host != NULL && strlen(o->host) > MOST_KEY) return wrong(command, "host", "an address", o->host);
+  if (o->host != NULL && strlen(o->host) > START_MOST_KEY) return start_wrong(command, "host", "an address", o->host);
   int status = add_ports(command, o, l);
   if (status != DONE) return status;
   start_add(l, "host", o->host);
@@ -77,21 +47,14 @@ static int serve(const options *o) {
   static const uint64_t most_mib = UINT64_C(1) << 40;
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-server", "out of memory");
-  int status = add_place("rpc-server", "tracker", o->tracker, l);
-  if (status == DONE) status = add_place("rpc-server", "proxy", o->proxy, l);
+  int status = start_add_place("rpc-server", "tracker", o->tracker, l);
+  if (status == DONE) status = start_add_place("rpc-server", "proxy", o->proxy, l);
   if (status == DONE && o->proxy != NULL && o->tracker != NULL) {
     print_error("heddle rpc-server: with --proxy it is the proxy that registers at a tracker\n");
     status = WRONG_WORDS;
   }
   const char *key = o->rpc_key != NULL ? o->rpc_key : "";
-  if (status == DONE && (strlen(key) > MOST_KEY || strpbrk(key, " \t\r\n") != NULL))
-    status = wrong("rpc-server", "key", "a word without blanks", key);
-  if (status == DONE && (o->tracker != NULL || o->proxy != NULL) && key[0] == '\0') {
-    print_error("heddle rpc-server: a tracker and a proxy know servers by their keys: --key names this one's\n");
-    status = WRONG_WORDS;
-  }
-  if (status == DONE && o->address != NULL && strlen(o->address) > MOST_KEY)
-    status = wrong("rpc-server", "address", "an address", o->address);
+  if (status == DONE) status = start_check_entry("rpc-server", o->tracker != NULL || o->proxy != NULL, key, o->address);
   if (status == DONE && (o->sessions > MOST_SESSIONS || o->session_memory > most_mib || o->packet_limit > most_mib)) {
     print_error("heddle rpc-server: at most %d sessions, and sizes below 2^40 MiB\n", (int)MOST_SESSIONS);
     status = WRONG_WORDS;
@@ -121,9 +84,8 @@ static int relay(const options *o) {
   enum { MOST_SECONDS = 1 << 30 };
   start_line *l = calloc(1, sizeof *l);
   if (l == NULL) return fail_text("rpc-proxy", "out of memory");
-  int status = add_place("rpc-proxy", "tracker", o->tracker, l);
-  if (status == DONE && o->address != NULL && strlen(o->address) > MOST_KEY)
-    status = wrong("rpc-proxy", "address", "an address", o->address);
+  int status = start_add_place("rpc-proxy", "tracker", o->tracker, l);
+  if (status == DONE) status = start_check_entry("rpc-proxy", false, NULL, o->address);
   if (status == DONE) {
     start_add(l, "address", o->address);
     if (o->session_timeout > 0)

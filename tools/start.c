@@ -37,6 +37,46 @@ void start_add_number(start_line *l, const char *name, uint64_t value) {
   start_add(l, name, text);
 }
 
+int start_wrong(const char *command, const char *option, const char *what, const char *given) {
+  print_error("heddle %s: --%s needs %s, not '%s'\n", command, option, what, given);
+  return WRONG_WORDS;
+}
+
+bool start_read_port(const char **text, uint64_t *out) {
+  *out = 0;
+  const char *from = *text;
+  for (; **text >= '0' && **text <= '9' && *out <= UINT16_MAX; (*text)++) *out = *out * 10 + (uint64_t)(**text - '0');
+  return *text > from && *out > 0 && *out <= UINT16_MAX;
+}
+
+int start_add_place(const char *command, const char *name, const char *given, start_line *l) {
+  char host[256], port_name[32];
+  uint64_t port = 0;
+  if (given == NULL) return DONE;
+  const char *colon = strrchr(given, ':'), *at = colon != NULL ? colon + 1 : "";
+  const size_t n = colon != NULL ? (size_t)(colon - given) : 0;
+  if (n == 0 || n >= sizeof host || !start_read_port(&at, &port) || *at != '\0')
+    return start_wrong(command, name, "HOST:PORT", given);
+  const bool has_brackets = given[0] == '[' && given[n - 1] == ']'; /* [::1]:9190 */
+  snprintf(host, sizeof host, "%.*s", (int)(has_brackets ? n - 2 : n), given + has_brackets);
+  snprintf(port_name, sizeof port_name, "%s_port", name);
+  start_add(l, name, host);
+  start_add_number(l, port_name, port);
+  return DONE;
+}
+
+int start_check_entry(const char *command, bool needs_key, const char *key, const char *address) {
+  if (key != NULL && (strlen(key) > START_MOST_KEY || strpbrk(key, " \t\r\n") != NULL))
+    return start_wrong(command, "key", "a word without blanks", key);
+  if (needs_key && (key == NULL || key[0] == '\0')) {
+    print_error("heddle %s: a tracker and a proxy know servers by their keys: --key names this one's\n", command);
+    return WRONG_WORDS;
+  }
+  if (address != NULL && strlen(address) > START_MOST_KEY)
+    return start_wrong(command, "address", "an address", address);
+  return DONE;
+}
+
 int start_program(const char *command, const char *program, const char *needs, const char *what, start_line *l) {
   char path[MOST_PATH];
   const char *slash = strrchr(program, '/'), *name = slash != NULL ? slash + 1 : program;

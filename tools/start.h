@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { START_WORDS = 24, START_ROOM = 4200 };
+enum { START_WORDS = 24, START_ROOM = 4200, START_MOST_KEY = 1000 };
 
 typedef struct start_line {
   char room[START_WORDS][START_ROOM];
@@ -16,6 +16,19 @@ typedef struct start_line {
 /* Adds NAME=VALUE; a text that is NULL is left out. A text that is too long is cut: the caller has checked it. */
 void start_add(start_line *l, const char *name, const char *value);
 void start_add_number(start_line *l, const char *name, uint64_t value);
+
+/* A port from 1 to 65535 at *text, which then stands behind it. */
+bool start_read_port(const char **text, uint64_t *out);
+
+/* Adds HOST:PORT, which was given with --NAME, as NAME and NAME_port; NULL adds nothing. DONE, or WRONG_WORDS with a line on stderr. */
+int start_add_place(const char *command, const char *name, const char *given, start_line *l);
+
+/* What a tracker or a proxy knows a server by: the key, which may be NULL where none is needed, and the address, or NULL. The same
+ * results. */
+int start_check_entry(const char *command, bool needs_key, const char *key, const char *address);
+
+/* A line on stderr on what an option needs; WRONG_WORDS. */
+int start_wrong(const char *command, const char *option, const char *what, const char *given);
 
 /* Becomes the program at a path from the tool's own folder, with what as its first word; returns FAILED, with a line on stderr,
  * where it cannot be started. needs: what it is built with. */

@@ -1,5 +1,5 @@
 /* Ways to a server, as an address of the setting names them: unix:PATH, tcp:HOST:PORT on this machine, tls:HOST:PORT, ssh:HOST,
- * and exec:PROGRAM with words, whose standard input and output are the connection. */
+ * tracker:HOST:PORT/KEY, and exec:PROGRAM with words, whose standard input and output are the connection. */
 #define _GNU_SOURCE /* struct ucred */
 #include "plugins/remote/remote.h"
 
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "plugins/common/remote/tls.h"
+#include "plugins/remote/tracker.h"
 
 extern char **environ;
 
@@ -116,11 +117,33 @@ static heddle_status connect_tcp(heddle_pinstance *self, const char *address, co
   freeaddrinfo(list);
   if (fd < 0 && is_refused)
     return p_fail(err, HEDDLE_EDENIED, 0,
-                  "%s: tcp: is for this machine alone, since it is not authenticated; use tls:", address);
+                  "%s: a server of another machine is not authenticated without TLS; use tls: or remote.psk", address);
   if (fd < 0) return no_way(address, strerror(code), err);
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   *out = fd;
   return HEDDLE_OK;
+}
+
+/* ---- tracker: it has no authentication, so the server that it names must authenticate itself, or be on this machine */
+
+static bool has_tls(const heddle_pinstance *self) {
+  return self->psk[0] != '\0' || self->tls_cert[0] != '\0' || self->tls_key[0] != '\0' || self->tls_ca[0] != '\0';
+}
+
+static heddle_status connect_tracked(heddle_pinstance *self, const char *address, const char *rest, char host[256],
+                                     int *out, heddle_error *err) {
+  char tracker[256], place[REMOTE_PLACE_ROOM], full[256 + 8 + REMOTE_PLACE_ROOM];
+  const char *slash = strchr(rest, '/');
+  if (slash == NULL || slash[1] == '\0') return p_fail(err, HEDDLE_EINVAL, 0, "%s: it needs HOST:PORT/KEY", address);
+  (void)snprintf(tracker, sizeof tracker, "%.*s", (int)(slash - rest), rest);
+  int fd = -1;
+  heddle_status s = connect_tcp(self, address, tracker, false, host, &fd, err);
+  if (s != HEDDLE_OK) return s;
+  s = remote_ask_tracker(fd, address, slash + 1, self->connect_ms, place, err);
+  close(fd);
+  if (s != HEDDLE_OK) return s;
+  (void)snprintf(full, sizeof full, "%s: %s", address, place);
+  return connect_tcp(self, full, place, !has_tls(self), host, out, err);
 }
 
 /* ---- programs */
@@ -205,16 +228,20 @@ heddle_status remote_connect(heddle_pinstance *self, const char *address, transp
   int fd = -1;
   heddle_status s;
   *child = 0;
-  const bool is_tls = strncmp(address, "tls:", 4) == 0;
+  const bool is_tracked = strncmp(address, "tracker:", 8) == 0;
+  const bool is_tls = strncmp(address, "tls:", 4) == 0 || (is_tracked && has_tls(self));
   if (strncmp(address, "unix:", 5) == 0) s = connect_unix(self, address, address + 5, &fd, err);
+  else if (is_tracked) s = connect_tracked(self, address, address + 8, host, &fd, err);
   else if (is_tls || strncmp(address, "tcp:", 4) == 0)
     s = connect_tcp(self, address, address + 4, !is_tls, host, &fd, err);
   else if (strncmp(address, "ssh:", 4) == 0) s = connect_ssh(address, address + 4, &fd, child, err);
   else if (strncmp(address, "exec:", 5) == 0) s = connect_exec(address, address + 5, &fd, child, err);
   else
-    s = p_fail(err, HEDDLE_EINVAL, 0,
-               "'%s' is no address of a server: unix:PATH, tcp:HOST:PORT, tls:HOST:PORT, ssh:HOST or exec:PROGRAM",
-               address);
+    s = p_fail(
+        err, HEDDLE_EINVAL, 0,
+        "'%s' is no address of a server: unix:PATH, tcp:HOST:PORT, tls:HOST:PORT, ssh:HOST, tracker:HOST:PORT/KEY or "
+        "exec:PROGRAM",
+        address);
   if (s != HEDDLE_OK) return s;
   if (!transport_init(t, fd, fd, self->connect_ms)) return no_way(address, "no memory for a connection", err);
   if (!is_tls) return HEDDLE_OK;

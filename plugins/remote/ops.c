@@ -52,13 +52,16 @@ static heddle_layout token(void *user, heddle_layout layout) {
   return remote_token(((region_user *)user)->about->tokens, layout);
 }
 
-/* A request with a region, after the words that first has. */
+/* A request with a region, or RESIZE with its values alone, after the words that b has. */
 static heddle_status ask_region(remote_link *link, const remote_about *about, uint32_t kind, byte_buffer *b,
                                 const heddle_pregion *region, byte_buffer *reply, heddle_error *err) {
   region_user user = {link, about};
+  heddle_pregion asked = *region;
+  if (!about->has_resize) asked.flags &= ~HEDDLE_REGION_OPEN;
   pthread_mutex_lock(&link->regions);
   make_room(link);
-  wire_put_region(b, region, put_blob, token, &user);
+  if (kind == WIRE_RESIZE) wire_put_values(b, &asked, put_blob, token, &user);
+  else wire_put_region(b, &asked, put_blob, token, &user);
   if (b->failed) {
     pthread_mutex_unlock(&link->regions);
     byte_finish(b);
@@ -255,6 +258,14 @@ static heddle_status put_slice(heddle_pdevice *dev, byte_buffer *b, const heddle
   return HEDDLE_OK;
 }
 
+static heddle_status put_slices(heddle_pdevice *dev, byte_buffer *b, const heddle_pbind *operands, heddle_error *err) {
+  heddle_status s = put_slice(dev, b, &operands->workspace, err);
+  for (uint32_t i = 0; i < operands->n_inputs && s == HEDDLE_OK; i++) s = put_slice(dev, b, &operands->inputs[i], err);
+  for (uint32_t i = 0; i < operands->n_outputs && s == HEDDLE_OK; i++)
+    s = put_slice(dev, b, &operands->outputs[i], err);
+  return s;
+}
+
 static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pbind *operands, heddle_plaunch **out,
                              heddle_error *err) {
   heddle_pdevice *dev = op->dev;
@@ -270,10 +281,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   byte_put_u32(&b, stream->id);
   byte_put_u32(&b, operands->n_inputs);
   byte_put_u32(&b, operands->n_outputs);
-  s = put_slice(dev, &b, &operands->workspace, err);
-  for (uint32_t i = 0; i < operands->n_inputs && s == HEDDLE_OK; i++) s = put_slice(dev, &b, &operands->inputs[i], err);
-  for (uint32_t i = 0; i < operands->n_outputs && s == HEDDLE_OK; i++)
-    s = put_slice(dev, &b, &operands->outputs[i], err);
+  s = put_slices(dev, &b, operands, err);
   if (s == HEDDLE_OK) s = remote_ask_number(dev->link, WIRE_BIND, &b, &launch->handle, err);
   else byte_finish(&b);
   if (s == HEDDLE_OK) {
@@ -291,6 +299,24 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   return HEDDLE_OK;
 }
 
+static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
+                               heddle_error *err) {
+  heddle_pdevice *dev = launch->stream->dev;
+  byte_buffer b = {0}, reply = {0};
+  heddle_status s = remote_check(dev, err);
+  if (s != HEDDLE_OK) return s;
+  if (!dev->about->has_resize)
+    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "remote:%u: %s resizes no launches", dev->index, dev->about->name);
+  wire_begin(&b);
+  byte_put_u64(&b, launch->handle);
+  s = put_slices(dev, &b, operands, err);
+  if (s == HEDDLE_OK) s = ask_region(dev->link, dev->about, WIRE_RESIZE, &b, region, &reply, err);
+  else byte_finish(&b);
+  if (s == HEDDLE_OK && reply.used > 0) s = malformed(dev->index, err);
+  byte_finish(&reply);
+  return s;
+}
+
 static heddle_status op_run(heddle_plaunch *launch, heddle_error *err) {
   const remote_cmd cmd = {.kind = CMD_RUN, .to = launch->handle};
   return remote_push(launch->stream, &cmd, err);
@@ -306,4 +332,5 @@ const heddle_op_table remote_op_table = {
     .run = op_run,
     .partition = op_partition,
     .list = op_list,
+    .resize = op_resize,
 };

@@ -161,7 +161,7 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
 static const heddle_psetting settings[] = {
     P_SETTING_TEXT("servers", "",
                    "addresses of servers, with commas between: unix:PATH, tcp:HOST:PORT, tls:HOST:PORT, ssh:HOST, "
-                   "exec:PROGRAM (the last)"),
+                   "tracker:HOST:PORT/KEY, exec:PROGRAM (the last)"),
     P_SETTING_PATH("psk", "", "for tls: a file of heddle keys, which the server has too"),
     P_SETTING_PATH("tls_cert", "", "for tls: the certificate of this client"),
     P_SETTING_PATH("tls_key", "", "for tls: the key of that certificate"),

@@ -61,7 +61,7 @@ def test_a_mixed_graph_is_the_local_one(server):
 def test_the_kit_passes_it(server):
     only = [f"--only={group}/*" for group in ("copy", "events", "fences", "streams", "health", "capture")]
     done = subprocess.run([str(TOOL), "check-plugin", str(case.PLUGIN), "--quick", "--no-store", "--set",
-                           f"remote.servers={server.unix}", *only, "--only=query/impossible", "--only=numerics/run:Conv"],
+                           f"remote.servers={server.unix}", *only, "--only=query/impossible", "--only=numerics/run:Conv", "--only=numerics/resize"],
                           capture_output=True, text=True, timeout=250, env=environment())
     assert done.returncode == 0 and " 0 failed" in done.stdout, done.stdout[-4000:]
 
@@ -128,7 +128,7 @@ def test_other_machines_are_served_with_tls_only():
 
 def test_another_version(server):
     hello = Client(server.port, frame(case.HELLO, 0, u64(case.MAGIC) + u32(2, 7))).hello
-    assert struct.unpack("<QII", hello[:16]) == (case.MAGIC, 1, 0) and b"version 2.7" in hello
+    assert struct.unpack("<QII", hello[:16]) == (case.MAGIC, 1, 1) and b"version 2.7" in hello
     with socket.create_connection(("127.0.0.1", server.port), 5) as s:
         s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 4)
         with contextlib.suppress(ConnectionResetError):

@@ -97,15 +97,20 @@ static void put_node(byte_buffer *b, const heddle_pnode *n) {
   for (uint64_t i = 0; i < n->attrs.count; i++) put_attr(b, element(&n->attrs, i));
 }
 
-void wire_put_region(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+void wire_put_values(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
                      void *user) {
-  byte_put_u32(b, region->flags);
   byte_put_u32(b, (uint32_t)region->values.count);
   for (uint64_t i = 0; i < region->values.count; i++) {
     const heddle_pvalue *v = element(&region->values, i);
     wire_put_value(b, v, layout, user);
     put_data(b, v, blob, user);
   }
+}
+
+void wire_put_region(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+                     void *user) {
+  byte_put_u32(b, region->flags);
+  wire_put_values(b, region, blob, layout, user);
   put_indices(b, region->inputs, region->n_inputs);
   put_indices(b, region->outputs, region->n_outputs);
   byte_put_u32(b, (uint32_t)region->nodes.count);
@@ -315,6 +320,32 @@ heddle_pregion *wire_take_region(byte_reader *r, wire_find_fn find, void *user, 
   free(a.data);
   (void)p_fail(err, HEDDLE_EFORMAT, 0, "a region is malformed");
   return NULL;
+}
+
+static bool is_within(const heddle_pvalue *now, const heddle_pvalue *most) {
+  if (memcmp(&now->dtype, &most->dtype, sizeof now->dtype) != 0 || now->ndim != most->ndim ||
+      now->layout != most->layout || (now->data == NULL) != (most->data == NULL))
+    return false;
+  for (int32_t i = 0; i < now->ndim; i++)
+    if (now->shape[i] > most->shape[i]) return false;
+  return true;
+}
+
+bool wire_take_values(byte_reader *r, heddle_pregion *region, wire_find_fn find, void *user) {
+  heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)region->values.data;
+  const uint32_t n = wire_take_count(r, WIRE_MOST_VALUES, 20);
+  if (n != region->values.count) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    int64_t shape[WIRE_MOST_DIMS];
+    heddle_pvalue now;
+    wire_take_value(r, &now, shape);
+    take_data(r, &now, find, user);
+    if (r->bad || !is_within(&now, &values[i])) return false;
+    memcpy((int64_t *)(uintptr_t)values[i].shape, shape, (size_t)now.ndim * sizeof shape[0]);
+    values[i].data = now.data;
+    values[i].data_bytes = now.data_bytes;
+  }
+  return true;
 }
 
 /* ---- offers */

@@ -30,6 +30,12 @@ typedef const void *(*wire_find_fn)(void *user, const wire_blob_id *id);
  * (HEDDLE_EFORMAT), or memory is out. Freed with free. */
 heddle_pregion *wire_take_region(byte_reader *r, wire_find_fn find, void *user, heddle_error *err);
 
+/* The values of a region alone, for the same nodes with smaller shapes. take gives them to a region that was read; their constants
+ * point as above. false: they are malformed, or not the region's with shapes that are no larger. */
+void wire_put_values(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
+                     void *user);
+bool wire_take_values(byte_reader *r, heddle_pregion *region, wire_find_fn find, void *user);
+
 /* One value, for layouts. data stays NULL. The shape is kept in shape[WIRE_MOST_DIMS]. */
 void wire_put_value(byte_buffer *b, const heddle_pvalue *value, wire_layout_fn layout, void *user);
 void wire_take_value(byte_reader *r, heddle_pvalue *value, int64_t *shape);

@@ -16,7 +16,7 @@
 #define WIRE_EVENT (UINT64_C(1) << 63)
 /* FREE of this number: all constants that were sent. */
 #define WIRE_ALL_BLOBS UINT64_MAX
-enum { WIRE_MAJOR = 1, WIRE_MINOR = 0 };
+enum { WIRE_MAJOR = 1, WIRE_MINOR = 1 };
 
 /* Kinds of frames. Numbers never change. */
 enum {
@@ -41,7 +41,8 @@ enum {
   WIRE_LAYOUT_BYTES = 27,
   WIRE_LAYOUT_PACK = 28,
   WIRE_LAYOUT_NAME = 29,
-  WIRE_LAST_REQUEST = WIRE_LAYOUT_NAME,
+  WIRE_RESIZE = 30, /* since 1.1 */
+  WIRE_LAST_REQUEST = WIRE_RESIZE,
   /* work of a stream, whose number is the id */
   WIRE_WRITE = 48,
   WIRE_READ = 49,
