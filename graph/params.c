@@ -252,8 +252,7 @@ heddle_status heddle__params_load(const heddle__sealed *file, const heddle_read_
   size_t bytes = 0;
   *out = NULL;
   heddle__params_limits(limits, &limit);
-  if (heddle__is_package(file->use))
-    return load_package(file, limit.max_bytes, out, err);
+  if (heddle__is_package(file->use)) return load_package(file, limit.max_bytes, out, err);
   heddle_status s = heddle__file_read(file->use, limit.max_bytes, &data, &bytes, err);
   if (s != HEDDLE_OK) heddle__sealed_failed(file, s, err);
   else s = heddle__params_parse(data, bytes, file->name, &limit, out, err);
