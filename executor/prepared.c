@@ -1,5 +1,5 @@
 /* executor/prepared.c: see prepared.h. What was prepared may be code: it is taken from a file that only root and this user
- * can change, as plugins are, or from the program's own memory. */
+ * can change, as plugins are, from a file that was verified, or from the program's own memory. */
 #define _GNU_SOURCE /* realpath */
 #include "executor/prepared.h"
 
@@ -39,10 +39,10 @@ static void say(const heddle_model *m, int32_t level, const char *format, ...) {
 static heddle_status check_file(const heddle_context *ctx, const heddle_params *params, heddle_error *why) {
   const heddle__carried *c = params->carried;
   struct stat at;
-  if (c->in_memory || ctx == NULL) return HEDDLE_OK;
+  if (c->in_memory || c->is_verified || ctx == NULL) return HEDDLE_OK;
   char *real = realpath(params->source, NULL);
-  bool good =
-      real != NULL && stat(real, &at) == 0 && (uint64_t)at.st_dev == c->device && (uint64_t)at.st_ino == c->inode;
+  bool good = real != NULL && stat(real, &at) == 0 &&
+              (c->is_copy || ((uint64_t)at.st_dev == c->device && (uint64_t)at.st_ino == c->inode));
   heddle_status s = good ? heddle__trust(ctx, real, why) : heddle__fail(why, HEDDLE_EIO, "the file is no longer there");
   free(real);
   return s;

@@ -12,6 +12,7 @@
 #include "graph/graph.h"
 #include "graph/opschema.h"
 #include "graph/package.h"
+#include "graph/prepared.h"
 #include "graph/words.h"
 #include "graph/verified.h"
 
@@ -222,6 +223,28 @@ heddle_status heddle__params_parse(const void *data, size_t bytes, const char *n
   return s;
 }
 
+/* Of a package, which may be used from a sealed copy: that has a path of its own, and the parameters the file's name. */
+static heddle_status load_package(const heddle__sealed *file, uint64_t max_bytes, heddle_params **out,
+                                  heddle_error *err) {
+  heddle_status s = heddle__package_params(file->use, max_bytes, out, err);
+  if (s != HEDDLE_OK) return heddle__sealed_failed(file, s, err);
+  if (file->file < 0) return HEDDLE_OK;
+  heddle_params *p = *out;
+  char *name = heddle__strdup(file->name);
+  if (name == NULL) {
+    heddle_params_release(p);
+    *out = NULL;
+    return heddle__no_memory(err, "params");
+  }
+  heddle__free(p->source);
+  p->source = name;
+  if (p->carried != NULL) {
+    p->carried->is_copy = true;
+    p->carried->is_verified = file->is_verified;
+  }
+  return HEDDLE_OK;
+}
+
 heddle_status heddle__params_load(const heddle__sealed *file, const heddle_read_limits *limits, heddle_params **out,
                                   heddle_error *err) {
   heddle_read_limits limit;
@@ -229,8 +252,7 @@ heddle_status heddle__params_load(const heddle__sealed *file, const heddle_read_
   size_t bytes = 0;
   *out = NULL;
   heddle__params_limits(limits, &limit);
-  if (heddle__is_package(file->use))
-    return heddle__sealed_failed(file, heddle__package_params(file->use, limit.max_bytes, out, err), err);
+  if (heddle__is_package(file->use)) return load_package(file, limit.max_bytes, out, err);
   heddle_status s = heddle__file_read(file->use, limit.max_bytes, &data, &bytes, err);
   if (s != HEDDLE_OK) heddle__sealed_failed(file, s, err);
   else s = heddle__params_parse(data, bytes, file->name, &limit, out, err);

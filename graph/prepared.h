@@ -50,6 +50,8 @@ typedef struct heddle__carried {
   heddle__prepared *prepared;
   uint64_t device, inode; /* of the file */
   bool in_memory;         /* it is no file */
+  bool is_copy;           /* what is used is a sealed copy of the file */
+  bool is_verified;       /* likewise, signed by a key that is trusted */
   bool is_made;           /* it is being made: what is packed now is what it will carry */
   const char *plans; /* likewise: the folder of its plans (executor/recall.h), borrowed; NULL: it is not being made */
 } heddle__carried;

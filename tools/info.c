@@ -30,7 +30,7 @@ typedef struct tally {
 } tally;
 
 typedef struct facts {
-  heddle_graph *graph;    /* NULL: it is a library without a model */
+  heddle_graph *graph;    /* NULL: it is a library without a model, or a file of parameters */
   heddle_params *params;  /* may be NULL */
   heddle_context *ctx;    /* with a library */
   heddle_module *library; /* may be NULL */
@@ -65,6 +65,17 @@ static int by_count(const void *a, const void *b) {
   return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->name, y->name);
 }
 
+static heddle_status count_bytes(facts *f, heddle_error *err) {
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
+    heddle_tensor *t = NULL;
+    s = heddle_params_tensor(f->params, i, &t, err);
+    if (s == HEDDLE_OK) f->param_bytes += heddle_tensor_bytes(t);
+    heddle_tensor_release(t);
+  }
+  return s;
+}
+
 /* Those of --params; else those inside of a library; else as load_params_of says. */
 static heddle_status load_params(const options *o, facts *f, heddle_error *err) {
   heddle_status s = HEDDLE_OK;
@@ -74,14 +85,32 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
     heddle_params_release(f->params);
     s = load_params_of(o, &f->params, f->params_path, err);
   }
-  if (f->params == NULL) return s;
-  for (uint32_t i = 0; s == HEDDLE_OK && i < heddle_params_count(f->params); i++) {
-    heddle_tensor *t = NULL;
-    s = heddle_params_tensor(f->params, i, &t, err);
-    if (s == HEDDLE_OK) f->param_bytes += heddle_tensor_bytes(t);
-    heddle_tensor_release(t);
+  return s == HEDDLE_OK && f->params != NULL ? count_bytes(f, err) : s;
+}
+
+/* Whether a file begins as parameters do that stand alone. */
+static bool is_params_file(const char *path) {
+  static const unsigned char magic[8] = {0xb7, 0x9c, 0x04, 0x05, 0x4f, 0x8d, 0xe5, 0xf7};
+  unsigned char head[sizeof magic] = {0};
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return false;
+  const bool is_one = fread(head, 1, sizeof head, file) == sizeof head && memcmp(head, magic, sizeof magic) == 0;
+  fclose(file);
+  return is_one;
+}
+
+static heddle_status collect_params(const options *o, facts *f, heddle_error *err) {
+  const char *unused = o->lib != NULL          ? "--lib"
+                       : o->params != NULL     ? "--params"
+                       : o->model_name != NULL ? "--model"
+                                               : NULL;
+  if (unused != NULL) {
+    snprintf(err->text, sizeof err->text, "%s: it holds parameters and no graph; leave out %s", o->model, unused);
+    return HEDDLE_EINVAL;
   }
-  return s;
+  snprintf(f->params_path, sizeof f->params_path, "%s", o->model);
+  heddle_status s = heddle_params_load(o->model, NULL, &f->params, err);
+  return s == HEDDLE_OK ? count_bytes(f, err) : s;
 }
 
 /* Sets of names, as objects: any bytes may be a key. */
@@ -157,6 +186,7 @@ static heddle_status refuse(const options *o, const facts *f, bool whole, heddle
 }
 
 static heddle_status collect(const options *o, facts *f, heddle_error *err) {
+  if (is_params_file(o->model)) return collect_params(o, f, err);
   bool whole = library_is(o->model);
   heddle_status s = HEDDLE_OK;
   if (!whole) s = heddle_graph_load(o->model, NULL, &f->graph, err);
@@ -178,13 +208,14 @@ static bool is_param(const facts *f, const char *name) {
 
 /* A parameter that the graph has no input for: it is passed over. */
 static bool is_unused(const facts *f, uint32_t param) {
-  return json_object_get(f->input_names, heddle_params_name(f->params, param)) == NULL;
+  return f->graph != NULL && json_object_get(f->input_names, heddle_params_name(f->params, param)) == NULL;
 }
 
 /* ---- JSON */
 
 /* What the numbers of an input or output stand for; NULL: for themselves. */
 static const char *stands_for(const facts *f, const char *name) {
+  if (f->graph == NULL) return NULL;
   switch (heddle_graph_string_kind(f->graph, name)) {
   case HEDDLE_STRING_TENSOR: return "strings";
   case HEDDLE_STRING_MAPS: return "maps of integers";
@@ -243,6 +274,9 @@ static json_t *nodes_list(const facts *f) {
 }
 
 static json_t *info_object(const options *o, const facts *f) {
+  if (f->graph == NULL && f->params != NULL)
+    return json_pack("{so so so so}", "model", json_null(), "library", json_null(), "params", params_object(f),
+                     "signature", signature_object(o->model));
   if (f->graph == NULL)
     return json_pack("{so so so}", "model", json_null(), "library", library_object(f->library), "signature",
                      signature_object(o->model));
@@ -335,7 +369,8 @@ static void print_params(const options *o, const facts *f) {
 static void print_info(const options *o, const facts *f) {
   signature_print(o->model);
   if (f->graph == NULL) {
-    library_print(f->library, o->all);
+    if (f->params != NULL) print_params(o, f);
+    else library_print(f->library, o->all);
     return;
   }
   print("model      %s: %" PRIu32 " nodes\n", objects_source(o->model), f->n_nodes);
@@ -384,10 +419,10 @@ static int info(const options *o) {
 const command info_command = {
     "info",
     "inputs, outputs, operators, parameters and sizes of a model; functions of a library",
-    "Says what a model and its parameters hold, or a compiled library, with a model in it or without. No\n"
-    "device is needed; the devices of a package that was prepared for some are compared with those that\n"
-    "are here. An input whose name is among the parameters is not listed as an input; parameters that the\n"
-    "graph has no input for are passed over, and listed as unused.",
+    "Says what a model and its parameters hold, a file of parameters alone, or a compiled library, with a\n"
+    "model in it or without. No device is needed; the devices of a package that was prepared for some are\n"
+    "compared with those that are here. An input whose name is among the parameters is not listed as an\n"
+    "input; parameters that the graph has no input for are passed over, and listed as unused.",
     known,
     true,
     info};

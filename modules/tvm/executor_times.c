@@ -26,14 +26,24 @@ static bool taken(const times *t, uint32_t node, const heddle_profile_entry *ste
   return false;
 }
 
-/* The node that a step computes; UINT32_MAX: none, it is a copy. Looked up once a step. */
+/* Whether the text of a step of several nodes ("a+b") ends with that of a node. */
+static bool ends_with(const char *step, const char *node) {
+  const size_t n = strlen(step), k = strlen(node);
+  return n > k && strcmp(step + n - k, node) == 0 && step[n - k - 1] == '+';
+}
+
+static bool is_of(const heddle_profile_entry *e, const char *op, const char *name) {
+  return (strcmp(e->op, op) == 0 && strcmp(e->name, name) == 0) || (ends_with(e->op, op) && ends_with(e->name, name));
+}
+
+/* The node that a step computes, the last of several; UINT32_MAX: none, it is a copy. Looked up once a step. */
 static uint32_t node_of(times *t, const heddle_profile_entry *steps, size_t count, const heddle_profile_entry *e) {
   uint32_t *known = &t->nodes[e->step];
   for (uint32_t i = 0; i < t->n_nodes && *known == 0; i++) {
     heddle_node_info info = {.struct_size = sizeof info};
     if (heddle_graph_node(t->o->graph, i, &info, NULL) != HEDDLE_OK) continue;
     const char *op = info.func_name[0] != '\0' ? info.func_name : info.op;
-    if (strcmp(op, e->op) == 0 && strcmp(info.name, e->name) == 0 && !taken(t, i, steps, count)) *known = i + 2;
+    if (is_of(e, op, info.name) && !taken(t, i, steps, count)) *known = i + 2;
   }
   if (*known == 0) *known = 1;
   return *known == 1 ? UINT32_MAX : *known - 2;

@@ -37,8 +37,9 @@ int heddle__timing_run(const heddle__timing *t, heddle__measure_fn measure, hedd
         measured(user, r, number, ns);
         break;
       }
-      double grown = (double)number * 1.618, needed = grown;
-      if (ns > 0) needed = (double)t->min_repeat_ms * 1e6 / ((double)ns / (double)number) + 1;
+      if (ns == 0) continue; /* no number of runs is known to take longer */
+      const double grown = (double)number * 1.618;
+      const double needed = (double)t->min_repeat_ms * 1e6 / ((double)ns / (double)number) + 1;
       double next = needed > grown ? needed : grown;
       number = next < 1e15 ? (int64_t)next + 1 : (int64_t)1e15;
     }

@@ -113,6 +113,28 @@ def test_packed_weights_are_used(net, tmp_path):
     assert list(records) == list(graph_package((tmp_path / "plain").read_bytes())[1])
 
 
+@pytest.mark.parametrize("words, verified", [((), False), (("--sign",), True), (("--encrypt",), False), (("--sign", "--encrypt"), True)],
+                         ids=["plain", "signed", "encrypted", "both"])
+def test_signed_and_encrypted_packages(net, tmp_path, words, verified):
+    """They are used from a sealed copy. What is prepared in a verified one is used wherever the file lies; in others, where only
+    root and the user write."""
+    if words and heddle("key", "new", tmp_path / "probe").status != 0:
+        pytest.skip("this build has no libsodium")
+    good("key", "new", tmp_path / "release")
+    good("key", "new", "--encrypt", tmp_path / "site")
+    keys = {"--sign": tmp_path / "release", "--encrypt": tmp_path / "site"}
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    good("pack", net / "net.onnx", "--for", "cpu", *(x for w in words for x in (w, keys[w])), "-o", folder / "net.heddle")
+    given = [*(("--trust", tmp_path / "release.pub") if verified else ()), *(("--key", keys["--encrypt"]) if "--encrypt" in words else ())]
+    expected = run(net, net / "net.onnx", tmp_path)[0]
+    for mode, used in ((0o755, True), (0o777, verified)):
+        folder.chmod(mode)
+        found, log, _ = run(net, folder / "net.heddle", tmp_path, *given)
+        assert found == expected and (USED in log) == used and ("is ignored: " in log) != used and "/proc/" not in log, (mode, log)
+        assert (": fits" in good("info", folder / "net.heddle", *given)) == used
+
+
 def check_ignored(net, tmp_path, data, reason, expected, mode=0o644):
     bad = tmp_path / "bad"
     bad.write_bytes(data)

@@ -160,6 +160,19 @@ def test_devices_that_are_not_there_do_not_stop_the_list():
 # ---- info
 
 
+def test_info_of_a_file_of_parameters(tmp_path):
+    params = DIGITS.with_suffix(".params")
+    text = good("info", params)
+    assert text.startswith(f"params     21 tensors, 141.6 KiB, in {params}\n") and "unused" not in text
+    assert "param      stem.weight  float32 [16, 1, 3, 3]\n" in text
+    got, whole = json.loads(good("info", params, "--json")), json.loads(good("info", DIGITS, "--json"))
+    assert (got["model"], got["library"], got["signature"]) == (None, None, None)
+    assert got["params"] == {**whole["params"], "file": str(params)}
+    assert "leave out --params" in failing(1, "info", params, "--params", params)
+    (tmp_path / "cut").write_bytes(params.read_bytes()[:1000])
+    assert "cut" in failing(1, "info", tmp_path / "cut")
+
+
 def test_info():
     text = good("info", DIGITS)
     assert "28 nodes" in text and "input      image  float32 [1, 1, 8, 8]" in text and "Conv 8" in text

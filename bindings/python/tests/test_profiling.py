@@ -7,10 +7,13 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import small_models as small
 from onnx import helper
 
+import heddle
+from heddle import debug_executor
 from heddle.runtime.profiling import Count, Duration, Percent, Ratio, Report, report_of_run
 
 CALLS = [{"Name": "conv", "Duration (us)": Duration(1234.5), "Count": Count(1), "Percent": Percent(60), "Device": "cpu0",
@@ -115,3 +118,18 @@ def test_the_first_step_after_a_pause(tmp_path):
     assert done.returncode == 0, done.stderr
     sums = [int(line) for line in done.stdout.split()]
     assert len(sums) == 2 and min(sums) < 300e6, sums
+
+
+def test_times_of_nodes_that_run_as_one(capsys):
+    """The debug executor gives the time of a region of several nodes to the last of them, and ends."""
+    graph = {"heddle": {"version": 1, "opset": 17}, "arg_nodes": [0], "heads": [[2, 0, 0]], "node_row_ptr": [0, 1, 2, 3],
+             "nodes": [{"op": "null", "name": "x", "inputs": []}, {"op": "Relu", "name": "a", "inputs": [[0, 0, 0]]},
+                       {"op": "Relu", "name": "b", "inputs": [[1, 0, 0]]}],
+             "attrs": {"dltype": ["list_str", ["float32", None, None]], "shape": ["list_shape", [[64, 64], None, None]]}}
+    m = debug_executor.create(json.dumps(graph), None, heddle.device("cpu", 0))
+    m.set_input("x", np.ones((64, 64), np.float32))
+    x, a, b = (row[0] for row in m.run_individual(3, 1, 1))
+    assert x == 0 and a == 0 and b > 0
+    m.run()
+    assert "Total_time" in capsys.readouterr().out
+    m.exit()

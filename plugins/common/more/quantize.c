@@ -134,15 +134,19 @@ typedef struct loops {
     else row_uint8_any(acc, x, row, n); \
   } \
   static const loops name = {quantize_##name, dequantize_##name, limits_##name, dot_##name, row_##name};
-MAKE(plain, )
 MAKE(narrow, NARROW)
 
-static const loops *loops_here(void) {
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
-  if (!__builtin_cpu_supports("avx2")) return &plain;
-#endif
+MAKE(plain, )
+
+static const loops *loops_here(void) {
+  return __builtin_cpu_supports("avx2") ? &narrow : &plain;
+}
+#else
+static const loops *loops_here(void) {
   return &narrow;
 }
+#endif
 
 static bool is_small(int type) {
   return type == REF_TYPE_I8 || type == REF_TYPE_U8 || type == REF_TYPE_I16 || type == REF_TYPE_U16;
