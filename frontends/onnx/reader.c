@@ -221,6 +221,7 @@ static heddle_status check_functions(heddle__onnx_reader *r, const Onnx__ModelPr
     for (size_t k = 0; k < f->n_output && s == HEDDLE_OK; k++)
       s = check_text(r, &f->output[k], "an output of a function");
     for (size_t k = 0; k < f->n_node && s == HEDDLE_OK; k++) s = check_node(r, f->node[k]);
+    if (s == HEDDLE_OK) s = heddle__onnx_sort_function(r, f);
   }
   return s;
 }
@@ -233,6 +234,7 @@ static heddle_status check_graph(heddle__onnx_reader *r) {
   if (s == HEDDLE_OK && g->n_output == 0) s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "its graph has no output");
   if (s == HEDDLE_OK) s = heddle__onnx_dense_all(r, g);
   if (s == HEDDLE_OK) s = take_names(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_sort_graph(r, g);
   if (s == HEDDLE_OK) s = note_uses(r, g);
   if (s == HEDDLE_OK) s = heddle__onnx_learn(r);
   return s;

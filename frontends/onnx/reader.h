@@ -108,6 +108,11 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
 /* A node's inputs are values that are used. */
 heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 
+/* sort.c: the nodes of a graph, and of the graphs within, to an order in which each comes after those whose values it takes;
+ * a function's, too. HEDDLE_EFORMAT with the nodes where they form a cycle. */
+heddle_status heddle__onnx_sort_graph(heddle__onnx_reader *r, Onnx__GraphProto *g);
+heddle_status heddle__onnx_sort_function(heddle__onnx_reader *r, const Onnx__FunctionProto *f);
+
 /* functions.c: makes function i of the model known; the one that a node calls, or NULL; and the function's nodes to
  * r->nodes, in its place, upgraded. depth counts functions within functions. */
 heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i);
