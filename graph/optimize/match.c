@@ -125,13 +125,13 @@ uint64_t opt_elements(const opt_value *v) {
 /* ---- types and ranks before inference: what the graph says of its inputs, carried on by what operators/ says of results.
  * The way up is held to some steps, as graphs join and part again. */
 
-enum { MOST_STEPS = 64 };
+enum { MOST_STEPS = 128 };
 
-/* What a value's node is known to give; NULL: nothing. Heddle's own operators need a line that says it. */
+/* What a line says of a value; NULL: nothing. */
 static const heddle__result *result_of(const opt_value *v, int *left) {
   const opt_node *n = v->maker;
   if (n == NULL || (*left)-- <= 0) return NULL;
-  return heddle__result_find(n->op, v->index, n->domain[0] != '\0');
+  return heddle__result_find(n->op, v->index, true);
 }
 
 typedef struct node_of {
