@@ -57,7 +57,8 @@ bool heddle__onnx_give_again(heddle__onnx_reader *r, const char *name, Onnx__Ten
   const json_t *at = json_object_get(r->tensor_at, name);
   const Onnx__TensorProto *before = heddle__onnx_find_tensor(r, name);
   if (at == NULL || before->data_type != tensor->data_type || before->n_dims != tensor->n_dims) return false;
-  if (tensor->n_dims > 0 && memcmp(before->dims, tensor->dims, tensor->n_dims * sizeof *tensor->dims) != 0) return false;
+  if (tensor->n_dims > 0 && memcmp(before->dims, tensor->dims, tensor->n_dims * sizeof *tensor->dims) != 0)
+    return false;
   tensor->name = before->name;
   r->tensors[json_integer_value(at)] = tensor;
   return true;
