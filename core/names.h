@@ -10,7 +10,7 @@
 #include "plugins/common/fnv.h"
 
 typedef struct heddle__names {
-  struct heddle__name {
+  struct heddle__name_slot {
     const char *name; /* NULL: the slot is empty */
     size_t number;
   } * slots; /* linear probing, at most half full */
@@ -21,12 +21,12 @@ typedef struct heddle__names {
 static inline bool heddle__names_make(heddle__names *t, heddle__arena *arena, size_t most) {
   size_t size = 16;
   while (size < 2 * most) size *= 2;
-  t->slots = (struct heddle__name *)heddle__arena_take(arena, size, sizeof *t->slots);
+  t->slots = (struct heddle__name_slot *)heddle__arena_take(arena, size, sizeof *t->slots);
   t->mask = size - 1;
   return t->slots != NULL;
 }
 
-static inline struct heddle__name *heddle__names_slot(const heddle__names *t, const char *name) {
+static inline struct heddle__name_slot *heddle__names_slot(const heddle__names *t, const char *name) {
   const uint64_t h = fnv1a_text(name);
   size_t at = (size_t)(h ^ h >> 29) & t->mask;
   while (t->slots[at].name != NULL && strcmp(t->slots[at].name, name) != 0) at = (at + 1) & t->mask;
@@ -35,13 +35,13 @@ static inline struct heddle__name *heddle__names_slot(const heddle__names *t, co
 
 /* The number of a name, or otherwise where it is not there. */
 static inline size_t heddle__names_find(const heddle__names *t, const char *name, size_t otherwise) {
-  const struct heddle__name *slot = heddle__names_slot(t, name);
+  const struct heddle__name_slot *slot = heddle__names_slot(t, name);
   return slot->name != NULL ? slot->number : otherwise;
 }
 
 /* A name that is there gets the new number. */
 static inline void heddle__names_put(heddle__names *t, const char *name, size_t number) {
-  *heddle__names_slot(t, name) = (struct heddle__name){name, number};
+  *heddle__names_slot(t, name) = (struct heddle__name_slot){name, number};
 }
 
 #endif

@@ -47,7 +47,7 @@
  *   SCALAR_RANGE(name, least a, most a, least b, most b)
  *                 values of the operands that the conformance kit computes with; without it a few on both sides of 0
  *
- * What the ONNX reader asks besides, before types and shapes are inferred:
+ * What the ONNX reader asks besides, and of RESULT lines the optimiser too, before types and shapes are inferred:
  *
  *   RESULT(name, number, type, attribute, rank)
  *     number      of the result; EACH: of all of them

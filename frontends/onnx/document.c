@@ -89,6 +89,11 @@ static bool is_text(const Onnx__ValueInfoProto *v) {
          type->tensor_type->elem_type == ONNX_STRING;
 }
 
+/* Whether a file says what a value is: of outputs it need not. */
+static bool has_type(const Onnx__ValueInfoProto *v) {
+  return v->type != NULL && v->type->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET;
+}
+
 static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
   json_t *dtype = NULL, *shape = NULL;
   heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
@@ -284,9 +289,10 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   const json_t *node = json_array_get(w->nodes, (size_t)id);
   const char *name = json_string_value(json_object_get(node, "name"));
   const bool is_map = heddle__onnx_is_map(w->r, v->name); /* its type is of no tensor */
-  heddle_status s = is_map ? HEDDLE_OK : heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
+  const bool is_open = !has_type(v), is_given_text = heddle__onnx_known_of(w->r, v->name).type == ONNX_STRING;
+  heddle_status s = is_map || is_open ? HEDDLE_OK : heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
   if (s == HEDDLE_OK) s = heddle__onnx_note_port(w->r, v);
-  if (s == HEDDLE_OK && is_text(v)) s = heddle__onnx_note_text(w->r, v->name);
+  if (s == HEDDLE_OK && (is_text(v) || (is_open && is_given_text))) s = heddle__onnx_note_text(w->r, v->name);
   if (s == HEDDLE_OK && name != NULL && (code % (MAX_OUTPUTS + 1) != 0 || strcmp(name, v->name) != 0)) {
     json_t *inputs = json_array();
     MUST(json_array_append_new(inputs, entry_of(code)));
@@ -370,7 +376,7 @@ static json_t *pack(const writer *w) {
 /* An input of a node's graph: its dtype where the model says it; its shape may be another in each iteration. */
 static heddle_status add_inner_input(writer *w, const char *name, const Onnx__ValueInfoProto *v, bool keeps_shape) {
   json_t *dtype = NULL, *shape = NULL;
-  if (v != NULL && v->type != NULL && v->type->value_case != ONNX__TYPE_PROTO__VALUE__NOT_SET) {
+  if (v != NULL && has_type(v)) {
     heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
     if (!keeps_shape || json_array_size(shape) > 1) {
       json_decref(shape);
@@ -392,7 +398,7 @@ static heddle_status declare_inner(writer *w, const Onnx__ValueInfoProto *v, jso
   const json_int_t id = code / (MAX_OUTPUTS + 1);
   const char *op = json_string_value(json_object_get(json_array_get(w->nodes, (size_t)id), "op"));
   if (op == NULL || strcmp(op, "null") == 0) return HEDDLE_OK;
-  if (v->type == NULL || v->type->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET) return HEDDLE_OK;
+  if (!has_type(v)) return HEDDLE_OK;
   heddle_status s = heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
   if (!keeps_shape) {
     json_decref(shape);

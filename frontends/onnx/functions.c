@@ -44,12 +44,10 @@ const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const O
   return at != NULL ? r->model->functions[json_integer_value(at)] : NULL;
 }
 
-/* Its operators have to be of the model's opset. */
-static bool has_our_opset(const heddle__onnx_reader *r, const Onnx__FunctionProto *f) {
+int64_t heddle__onnx_function_opset(const Onnx__FunctionProto *f, int64_t fallback) {
   for (size_t i = 0; i < f->n_opset_import; i++)
-    if (is_default(text_or_nothing(f->opset_import[i]->domain)) && f->opset_import[i]->version != r->opset)
-      return false;
-  return true;
+    if (is_default(text_or_nothing(f->opset_import[i]->domain))) return f->opset_import[i]->version;
+  return fallback;
 }
 
 /* ---- values */
@@ -220,10 +218,13 @@ static heddle_status copy_node(call *c, const Onnx__NodeProto *inner, Onnx__Node
 heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,
                                   const Onnx__FunctionProto *function, unsigned depth) {
   call c = {r, node, function, json_object()};
-  if (depth > MAX_DEPTH || !has_our_opset(r, function)) {
-    heddle__onnx_problem(r, node,
-                         depth > MAX_DEPTH ? "functions of the model call each other too deep"
-                                           : "the function that it calls is of another opset than the model");
+  const int64_t opset = heddle__onnx_function_opset(function, r->opset), opset_outside = r->opset;
+  const bool is_read = opset >= HEDDLE__OPSET_OF_MODELS && opset <= HEDDLE__OPSET_LAST;
+  if (depth > MAX_DEPTH || !is_read) {
+    if (is_read) heddle__onnx_problem(r, node, "functions of the model call each other too deep");
+    else
+      heddle__onnx_problem(r, node, "the function that it calls is of opset %lld; this library reads %d to %d",
+                           (long long)opset, HEDDLE__OPSET_OF_MODELS, (int)HEDDLE__OPSET_LAST);
     json_decref(c.values);
     return HEDDLE_OK;
   }
@@ -240,7 +241,9 @@ heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto 
   /* What a graph within takes from outside is a value of the function, and nothing further out. */
   const struct heddle__onnx_scope scope = {c.values, NULL}, *outer = r->scope;
   r->scope = &scope;
+  r->opset = opset;
   for (size_t i = 0; i < function->n_node && s == HEDDLE_OK; i++) s = heddle__onnx_upgrade_node(r, copies[i], depth);
+  r->opset = opset_outside;
   r->scope = outer;
   json_decref(c.values);
   return s;

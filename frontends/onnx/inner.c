@@ -45,6 +45,8 @@ static heddle_status define_tensors(heddle__onnx_reader *r, const Onnx__NodeProt
     const char *name = NULL;
     if (t == NULL) return heddle__onnx_no_memory(r);
     *t = *g->initializer[i];
+    const char *known = json_string_value(json_object_get(r->scope->names, t->name));
+    if (known != NULL && heddle__onnx_give_again(r, known, t)) continue;
     s = define(r, node, t->name, &name);
     t->name = (char *)(uintptr_t)name;
     if (s == HEDDLE_OK) s = heddle__onnx_add_tensor(r, t);

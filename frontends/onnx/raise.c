@@ -1,5 +1,5 @@
-/* frontends/onnx/raise.c: models whose expansions need operators of a later opset become graphs of that one: their nodes get
- * the form that has the same meaning there. Of most operators a later opset only has more attributes or types. */
+/* frontends/onnx/raise.c: models whose expansions need operators of a later opset, or with functions of one, become graphs
+ * of that one: their nodes get the form that has the same meaning there. Of most operators a later opset only has more attributes or types. */
 #include <string.h>
 
 #include "frontends/onnx/expand.h"
@@ -19,8 +19,12 @@ static void look_at(heddle__onnx_reader *r, Onnx__NodeProto *const *nodes, size_
 
 void heddle__onnx_choose_target(heddle__onnx_reader *r) {
   look_at(r, r->graph->node, r->graph->n_node, &r->target);
-  for (size_t i = 0; i < r->model->n_functions; i++)
-    look_at(r, r->model->functions[i]->node, r->model->functions[i]->n_node, &r->target);
+  for (size_t i = 0; i < r->model->n_functions; i++) {
+    const Onnx__FunctionProto *f = r->model->functions[i];
+    const int64_t opset = heddle__onnx_function_opset(f, r->opset);
+    if (opset <= HEDDLE__OPSET_LAST && heddle__onnx_base_of(opset) > r->target) r->target = heddle__onnx_base_of(opset);
+    look_at(r, f->node, f->n_node, &r->target);
+  }
 }
 
 /* ---- nodes */

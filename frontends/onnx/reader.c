@@ -53,6 +53,17 @@ heddle_status heddle__onnx_add_tensor(heddle__onnx_reader *r, Onnx__TensorProto 
   return HEDDLE_OK;
 }
 
+bool heddle__onnx_give_again(heddle__onnx_reader *r, const char *name, Onnx__TensorProto *tensor) {
+  const json_t *at = json_object_get(r->tensor_at, name);
+  const Onnx__TensorProto *before = heddle__onnx_find_tensor(r, name);
+  if (at == NULL || before->data_type != tensor->data_type || before->n_dims != tensor->n_dims) return false;
+  if (tensor->n_dims > 0 && memcmp(before->dims, tensor->dims, tensor->n_dims * sizeof *tensor->dims) != 0)
+    return false;
+  tensor->name = before->name;
+  r->tensors[json_integer_value(at)] = tensor;
+  return true;
+}
+
 const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, const char *name) {
   const json_t *at = json_object_get(r->tensor_at, name);
   return at != NULL ? r->tensors[json_integer_value(at)] : NULL;
@@ -140,7 +151,10 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
     if (domain == NULL || domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)
       return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it does not say of which opset its operators are");
   }
-  if (r->opset == 0) r->opset = HEDDLE__OPSET_LAST; /* all its operators are of other domains */
+  /* All its operators are of other domains, or in functions, which have opsets of their own. */
+  for (size_t i = 0; r->opset == 0 && i < m->n_functions; i++)
+    r->opset = heddle__onnx_function_opset(m->functions[i], 0);
+  if (r->opset < HEDDLE__OPSET_OF_MODELS || r->opset > HEDDLE__OPSET_LAST) r->opset = HEDDLE__OPSET_LAST;
   r->target = heddle__onnx_base(r);
   return HEDDLE_OK;
 }
@@ -154,7 +168,7 @@ static heddle_status take_name(heddle__onnx_reader *r, const char *name, const c
   return json_object_set_new(r->taken, name, json_true()) == 0 ? HEDDLE_OK : heddle__onnx_no_memory(r);
 }
 
-/* Names of values, each once: but an initialiser may give an input its value. */
+/* Names of values, each once: but an initialiser may give an input its value, and one may come again. */
 static heddle_status take_names(heddle__onnx_reader *r) {
   Onnx__GraphProto *g = r->graph;
   heddle_status s = HEDDLE_OK;
@@ -162,6 +176,7 @@ static heddle_status take_names(heddle__onnx_reader *r) {
     s = check_text(r, &g->initializer[i]->name, "the name of a tensor");
     if (s == HEDDLE_OK && g->initializer[i]->name[0] == '\0')
       s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "initialiser %zu has no name", i);
+    if (s == HEDDLE_OK && heddle__onnx_give_again(r, g->initializer[i]->name, g->initializer[i])) continue;
     if (s == HEDDLE_OK) s = take_name(r, g->initializer[i]->name, "tensor");
     if (s == HEDDLE_OK) s = heddle__onnx_add_tensor(r, g->initializer[i]);
   }
@@ -221,6 +236,7 @@ static heddle_status check_functions(heddle__onnx_reader *r, const Onnx__ModelPr
     for (size_t k = 0; k < f->n_output && s == HEDDLE_OK; k++)
       s = check_text(r, &f->output[k], "an output of a function");
     for (size_t k = 0; k < f->n_node && s == HEDDLE_OK; k++) s = check_node(r, f->node[k]);
+    if (s == HEDDLE_OK) s = heddle__onnx_sort_function(r, f);
   }
   return s;
 }
@@ -233,6 +249,7 @@ static heddle_status check_graph(heddle__onnx_reader *r) {
   if (s == HEDDLE_OK && g->n_output == 0) s = heddle__onnx_fail(r, HEDDLE_EFORMAT, "its graph has no output");
   if (s == HEDDLE_OK) s = heddle__onnx_dense_all(r, g);
   if (s == HEDDLE_OK) s = take_names(r);
+  if (s == HEDDLE_OK) s = heddle__onnx_sort_graph(r, g);
   if (s == HEDDLE_OK) s = note_uses(r, g);
   if (s == HEDDLE_OK) s = heddle__onnx_learn(r);
   return s;

@@ -45,7 +45,7 @@ typedef struct heddle__onnx_reader {
 
   const Onnx__ModelProto *model;
   Onnx__GraphProto *graph;
-  int64_t opset;   /* of the model's default operators */
+  int64_t opset;   /* of the model's default operators, or of the function's whose nodes are upgraded */
   uint32_t target; /* of the graph that is made */
 
   /* After the upgrade: */
@@ -99,6 +99,10 @@ const char *heddle__onnx_new_name(heddle__onnx_reader *r, json_t *names, const c
 heddle_status heddle__onnx_add_node(heddle__onnx_reader *r, Onnx__NodeProto *node);
 heddle_status heddle__onnx_add_tensor(heddle__onnx_reader *r, Onnx__TensorProto *tensor);
 
+/* An initialiser that the graph has already, of the same type and shape: the last one counts, as in ONNX Runtime. false: it
+ * has no such, and nothing was changed. */
+bool heddle__onnx_give_again(heddle__onnx_reader *r, const char *name, Onnx__TensorProto *tensor);
+
 /* The tensor that a value is, or NULL. */
 const Onnx__TensorProto *heddle__onnx_find_tensor(const heddle__onnx_reader *r, const char *name);
 
@@ -108,9 +112,15 @@ void heddle__onnx_trim_outputs(const heddle__onnx_reader *r, Onnx__NodeProto *no
 /* A node's inputs are values that are used. */
 heddle_status heddle__onnx_note_inputs(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 
+/* sort.c: the nodes of a graph, and of the graphs within, to an order in which each comes after those whose values it takes;
+ * a function's, too. HEDDLE_EFORMAT with the nodes where they form a cycle. */
+heddle_status heddle__onnx_sort_graph(heddle__onnx_reader *r, Onnx__GraphProto *g);
+heddle_status heddle__onnx_sort_function(heddle__onnx_reader *r, const Onnx__FunctionProto *f);
+
 /* functions.c: makes function i of the model known; the one that a node calls, or NULL; and the function's nodes to
- * r->nodes, in its place, upgraded. depth counts functions within functions. */
+ * r->nodes, in its place, upgraded. depth counts functions within functions. A function may be of an opset of its own. */
 heddle_status heddle__onnx_add_function(heddle__onnx_reader *r, const Onnx__FunctionProto *function, size_t i);
+int64_t heddle__onnx_function_opset(const Onnx__FunctionProto *function, int64_t fallback);
 const Onnx__FunctionProto *heddle__onnx_function(heddle__onnx_reader *r, const Onnx__NodeProto *node);
 heddle_status heddle__onnx_inline(heddle__onnx_reader *r, const Onnx__NodeProto *node,
                                   const Onnx__FunctionProto *function, unsigned depth);
@@ -139,9 +149,12 @@ void heddle__onnx_check_node(heddle__onnx_reader *r, const Onnx__NodeProto *node
 /* Whether ONNX's operator has an attribute of that name in the model's opset. */
 bool heddle__onnx_has_attr(const heddle__onnx_reader *r, const char *op, const char *name);
 
-/* The opset of graphs that the model's own nodes are of; r->target may be a later one. */
+/* The opset of graphs that nodes of an opset are of; r->target may be a later one. */
+static inline uint32_t heddle__onnx_base_of(int64_t opset) {
+  return opset > HEDDLE__OPSET_FIRST ? (uint32_t)opset : HEDDLE__OPSET_FIRST;
+}
 static inline uint32_t heddle__onnx_base(const heddle__onnx_reader *r) {
-  return r->opset > HEDDLE__OPSET_FIRST ? (uint32_t)r->opset : HEDDLE__OPSET_FIRST;
+  return heddle__onnx_base_of(r->opset);
 }
 
 /* versions.c: HEDDLE_ATTR_*, or a number that is none of them. */

@@ -56,6 +56,7 @@ heddle_status heddle__onnx_external(heddle__onnx_reader *r, const Onnx__TensorPr
     if (number != NULL && !read_number(value, number))
       return bad(r, t, "external data: %s is '%s', expected a number of bytes", key, heddle__onnx_show(value, shown));
   }
+  if (length == 0) length = *wanted; /* as if it were not given */
   if (location == NULL) return bad(r, t, "it is external data without a location");
   if (r->place == NULL)
     return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED,

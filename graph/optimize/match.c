@@ -2,6 +2,7 @@
  * Nothing here changes a graph, but that the constants whose bytes are asked for are marked as read. */
 #include "graph/infer.h"
 #include "graph/optimize/net.h"
+#include "graph/results.h"
 
 bool opt_is(const opt_node *n, const char *op) {
   return n != NULL && n->domain[0] == '\0' && strcmp(n->op, op) == 0;
@@ -121,87 +122,88 @@ uint64_t opt_elements(const opt_value *v) {
   return n;
 }
 
-static uint32_t rank_up(const opt_value *v, int up);
+/* ---- types and ranks before inference: what the graph says of its inputs, carried on by what operators/ says of results.
+ * The way up is held to some steps, as graphs join and part again. */
 
-/* Of operands that broadcast, all of which are known. */
-static uint32_t widest(const opt_node *n, int up) {
-  uint32_t most = 0;
-  for (uint32_t k = 0; k < n->n_inputs && most != UINT32_MAX; k++) {
-    const opt_value *v = opt_in(n, k);
-    const uint32_t rank = v != NULL ? rank_up(v, up) : 0;
-    if (rank == UINT32_MAX || rank > most) most = rank;
-  }
-  return most;
-}
+enum { MOST_STEPS = 128 };
 
-static uint32_t length_of(const opt_value *v) {
-  return v != NULL && v->known && v->ndim == 1 ? (uint32_t)v->shape[0] : UINT32_MAX;
-}
-
-static uint32_t rank_up(const opt_value *v, int up) {
-  static const char *const same[] = {"Slice", "Split", "Concat", "Softmax", "Identity", "Neg", "Cos", "Sin"};
-  uint64_t count;
-  if (v->known) return v->ndim;
-  if (v->said > 0) return v->said - 1;
+/* What a line says of a value; NULL: nothing. */
+static const heddle__result *result_of(const opt_value *v, int *left) {
   const opt_node *n = v->maker;
-  if (n == NULL || up == 0) return UINT32_MAX;
-  if (opt_is(n, "Shape") || opt_is(n, "Range")) return 1;
-  if (opt_is(n, "Reshape")) return length_of(opt_in(n, 1));
-  if (opt_is(n, "Transpose") && opt_get_ints(n, "perm", &count) != NULL) return (uint32_t)count;
-  if (opt_is_elementwise(n)) return widest(n, up - 1);
-  const uint32_t first = n->n_inputs > 0 && opt_in(n, 0) != NULL ? rank_up(opt_in(n, 0), up - 1) : UINT32_MAX;
-  if (first == UINT32_MAX) return first;
-  if (opt_is(n, "Expand")) {
-    const uint32_t to = length_of(opt_in(n, 1));
-    return to == UINT32_MAX || to > first ? to : first;
-  }
-  if (opt_is(n, "Unsqueeze")) {
-    const uint32_t more = length_of(opt_in(n, 1));
-    return more == UINT32_MAX ? more : first + more;
-  }
-  if (opt_is(n, "Gather") && opt_in(n, 1) != NULL) {
-    const uint32_t index = rank_up(opt_in(n, 1), up - 1);
-    return index == UINT32_MAX ? index : first + index - 1;
-  }
-  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-    if (opt_is(n, same[i])) return first;
-  return strcmp(n->domain, "heddle") == 0 && strcmp(n->op, "Rotary") == 0 ? first : UINT32_MAX;
+  if (n == NULL || (*left)-- <= 0) return NULL;
+  return heddle__result_find(n->op, v->index, true);
+}
+
+typedef struct node_of {
+  const opt_node *node;
+  int *left;
+} node_of;
+
+static int32_t rank_up(const opt_value *v, int *left);
+
+/* An absent operand has no dimensions, but for the first, on which others depend. */
+static int32_t rank_of(const void *of, size_t k) {
+  const node_of *n = of;
+  const opt_value *v = opt_in(n->node, (uint32_t)k);
+  return v != NULL ? rank_up(v, n->left) : k > 0 ? 0 : -1;
+}
+
+static int32_t length_of(const void *of) {
+  const node_of *n = of;
+  const opt_value *v = n->node->n_inputs > 1 ? opt_in(n->node, 1) : NULL;
+  return v != NULL && v->known && v->ndim == 1 && v->shape[0] < 255 ? (int32_t)v->shape[0] : -1;
+}
+
+static int32_t rank_up(const opt_value *v, int *left) {
+  uint64_t n_axes, n_perm;
+  if (v->known) return (int32_t)v->ndim;
+  if (v->said > 0) return (int32_t)v->said - 1;
+  const heddle__result *row = result_of(v, left);
+  if (row == NULL) return -1;
+  const opt_node *n = v->maker;
+  if (opt_is(n, "Transpose") && opt_get_ints(n, "perm", &n_perm) != NULL) return (int32_t)n_perm;
+  const bool has_axes = opt_get_ints(n, "axes", &n_axes) != NULL && n_axes < 255;
+  const heddle__operands operands = {.of = &(node_of){n, left},
+                                     .count = n->n_inputs,
+                                     .keeps_dims = opt_get_int(n, "keepdims", 1) != 0,
+                                     .axes = has_axes ? (int32_t)n_axes : -1,
+                                     .rank_of = rank_of,
+                                     .length_of = length_of};
+  return heddle__result_rank(row, &operands);
 }
 
 uint32_t opt_rank(const opt_value *v) {
-  enum { MOST_UP = 16 };
-  return v != NULL ? rank_up(v, MOST_UP) : UINT32_MAX;
+  int left = MOST_STEPS;
+  const int32_t rank = v != NULL ? rank_up(v, &left) : -1;
+  return rank >= 0 ? (uint32_t)rank : UINT32_MAX;
 }
 
-static bool dtype_up(const opt_value *v, int up, heddle_dtype *out) {
-  static const char *const of_first[] = {
-      "Add",        "Sub",        "Mul",      "Div",     "Pow",     "Sqrt",
-      "Neg",        "Reciprocal", "Sigmoid",  "Tanh",    "Erf",     "Cos",
-      "Sin",        "Exp",        "Relu",     "MatMul",  "Gemm",    "Softmax",
-      "Gather",     "Slice",      "Concat",   "Split",   "Reshape", "Transpose",
-      "Squeeze",    "Unsqueeze",  "Expand",   "Flatten", "Conv",    "Dropout",
-      "ReduceMean", "ReduceSum",  "Identity", "Gelu",    "Clip",    "LayerNormalization",
-  };
+/* Whether operands 0 and 1 are of one type, so that either says what it is. */
+static bool is_pair(const opt_node *n) {
+  const heddle__schema *schema = heddle__schema_find(n->domain, n->op, 0);
+  const heddle__infer_fn infer = schema != NULL ? heddle__schema_infer(schema) : NULL;
+  return infer == heddle__infer_arithmetic || infer == heddle__infer_matmul;
+}
+
+static bool dtype_up(const opt_value *v, int *left, heddle_dtype *out) {
   *out = v->dtype;
   if (v->known || v->typed) return true;
+  const heddle__result *row = result_of(v, left);
+  if (row == NULL) return false;
   const opt_node *n = v->maker;
-  if (n == NULL || up == 0 || v->index > 0) return false;
-  if (opt_is(n, "Cast")) return heddle__onnx_dtype(opt_get_int(n, "to", 0), out);
-  if (opt_is(n, "Where")) return opt_in(n, 1) != NULL && dtype_up(opt_in(n, 1), up - 1, out);
-  bool same =
-      strcmp(n->domain, "heddle") == 0 && (strcmp(n->op, "RMSNormalization") == 0 || strcmp(n->op, "Rotary") == 0);
-  for (size_t i = 0; !same && i < sizeof of_first / sizeof of_first[0]; i++) same = opt_is(n, of_first[i]);
-  for (uint32_t k = 0; same && k < n->n_inputs && k < 2; k++) { /* of two operands of one type either may be known */
-    const bool pair =
-        k == 0 || opt_is(n, "Add") || opt_is(n, "Sub") || opt_is(n, "Mul") || opt_is(n, "Div") || opt_is(n, "MatMul");
-    if (pair && opt_in(n, k) != NULL && dtype_up(opt_in(n, k), up - 1, out)) return true;
-  }
-  return false;
+  const int64_t given = strcmp(row->attribute, "none") != 0 ? opt_get_int(n, row->attribute, 0) : 0;
+  if (given > 0 || row->type > 0) return heddle__onnx_dtype(given > 0 ? given : row->type, out);
+  if (row->type == 0) return false;
+  const uint32_t k = (uint32_t)(-1 - row->type);
+  const opt_value *a = k < n->n_inputs ? opt_in(n, k) : NULL, *b = NULL;
+  if (a != NULL && dtype_up(a, left, out)) return true;
+  if (k == 0 && n->n_inputs > 1 && is_pair(n)) b = opt_in(n, 1);
+  return b != NULL && dtype_up(b, left, out);
 }
 
 bool opt_dtype(const opt_value *v, heddle_dtype *out) {
-  enum { MOST_UP = 12 };
-  return v != NULL && dtype_up(v, MOST_UP, out);
+  int left = MOST_STEPS;
+  return v != NULL && dtype_up(v, &left, out);
 }
 
 bool opt_is_elementwise(const opt_node *n) {

@@ -284,7 +284,7 @@ def test_a_name_that_nothing_makes(tmp_path):
 def test_a_cycle_in_a_body(tmp_path):
     body = graph("body", [node("Identity", "c", "go"), node("Add", "a q", "p"), node("Add", "p a", "q")],
                  [("i", I, ()), ("c", B, ()), "a"], [("go", B), "q"])
-    assert "there is a cycle" in failing(1, "info", files.save(tmp_path, small(body)))
+    assert "nodes 'n_p' (Add), 'n_q' (Add) form a cycle" in failing(1, "info", files.save(tmp_path, small(body)))
 
 
 def test_two_values_of_a_name(tmp_path):

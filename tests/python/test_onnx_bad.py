@@ -127,7 +127,7 @@ def nodes(*made, inputs=None, outputs=("y",), **more):
 
 
 @pytest.mark.parametrize("proto, words", [
-    (nodes(("a", "Add", ["x", "b"], ["a"]), ("b", "Relu", ["a"], ["y"]), ("c", "Neg", ["y"], ["b"])), ["node 'a' (Add)", "cycle"]),
+    (nodes(("a", "Add", ["x", "b"], ["a"]), ("b", "Relu", ["a"], ["y"]), ("c", "Neg", ["y"], ["b"])), ["'a' (Add)", "'c' (Neg)", "cycle"]),
     (nodes(("a", "Relu", ["nobody"], ["y"])), ["node 'a' (Relu)", "'nobody'"]),
     (nodes(("a", "Relu", ["x"], ["z"])), ["nothing makes output 'y'"]),
     (nodes(("a", "Relu", ["x"], ["y"]), ("b", "Neg", ["x"], ["y"])), ["'y'", "name of another value"]),

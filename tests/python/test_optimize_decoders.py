@@ -94,6 +94,19 @@ def test_rotary_of_open_shapes(ctx):
         assert "Rotary" in check(ctx, n, [y], fixed={"length": 5})[0].ops()
 
 
+def test_casts_of_open_shapes(ctx):
+    """Types come from the lines of operators: a Cast to what a value is goes, also behind operators of several results and of
+    a type of their own; one to another type stays."""
+    n = Net(18)
+    x = n.x("x", "length", 4)
+    v, at = n.op("TopK", n.op("Floor", x), whole(n, "two", 2), outputs=2)
+    v = n.op("Cast", n.op("Tile", v, whole(n, "twice", 1, 2)), to=1)
+    at = n.op("Cast", n.op("Cast", at, to=7), to=1)
+    y = n.op("Add", v, n.op("Tile", n.op("Cast", n.op("Cast", n.op("Less", at, v), to=9), to=1), whole(n, "once", 1, 1)))
+    y = n.op("Tanh", n.op("Where", n.op("Less", v, y), v, y))
+    assert check(ctx, n, [y], fixed={"length": 5})[0].ops().count("Cast") == 2
+
+
 def test_pairs_by_reshape(ctx):
     """As complex numbers: [.., 4, 2], the places of whose last axis are taken by Gather, Split or Slice."""
     for how in ("gather", "split", "slice", "squeezed"):

@@ -37,7 +37,6 @@ OPSET_OF = {  # what no line of operators/ can say
 }
 MANY_ELEMENTWISE = 16
 LISTS_ELEMENTWISE = {
-    "graph/optimize/match.c": "types and ranks of values before inference, from the way that they come",
     "executor/fold_number.c": "shapes are computed in builds without the general kernels, too",
 }
 SOURCES = {".c", ".h", ".def", ".go", ".cc", ".cpp", ".hpp", ".cl", ".py", ".cmake"}
