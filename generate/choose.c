@@ -38,8 +38,6 @@ heddle_status heddle__sampling_take(const heddle_sampling *given, uint32_t vocab
 void heddle__sampler_free(heddle__sampler *m) {
   heddle__free(m->logits);
   heddle__free(m->weights);
-  heddle__free(m->chosen);
-  heddle__free(m->spare);
   heddle__free(m->groups);
   heddle__free(m->blocks);
   heddle__free(m->seen);
@@ -86,11 +84,18 @@ static bool penalise(heddle__sampler *m, float *row, const int64_t *history, siz
   return done;
 }
 
+static bool penalises(const heddle_sampling *s, size_t n) {
+  return n > 0 && s->repetition_penalty != 0 && s->repetition_penalty != 1;
+}
+
+static bool edits(const heddle_sampling *s, size_t n) {
+  return s->n_biases > 0 || penalises(s, n);
+}
+
 static bool apply(heddle__sampler *m, float *row, const int64_t *history, size_t n, const heddle_sampling *s) {
   for (uint32_t i = 0; i < s->n_biases; i++)
     if (!edit(m, row, (uint32_t)s->bias_tokens[i], row[s->bias_tokens[i]] + s->biases[i])) return false;
-  const double penalty = s->repetition_penalty;
-  return penalty == 0 || penalty == 1 || penalise(m, row, history, n, (float)penalty);
+  return !penalises(s, n) || penalise(m, row, history, n, (float)s->repetition_penalty);
 }
 
 /* ---- the choice */
@@ -185,7 +190,7 @@ heddle_status heddle_sample(const heddle_tensor *logits, const int64_t *history,
   heddle__sampler m = {.vocabulary = (uint32_t)words};
   const size_t bytes = (size_t)words * (dtype.bits / 8U);
   char *row = (char *)heddle_tensor_data(logits) + heddle_tensor_bytes(logits) - bytes;
-  if (dtype.bits == 32) { /* the caller's bytes stay as they are */
+  if (dtype.bits == 32 && edits(&s, n)) { /* the caller's bytes stay as they are */
     m.logits = heddle__alloc((size_t)words, sizeof *m.logits);
     if (m.logits == NULL) return heddle__no_memory(err, "the logits");
     row = memcpy(m.logits, row, bytes);

@@ -49,8 +49,8 @@ typedef struct heddle__generate_cache {
 typedef struct heddle__sampler {
   uint32_t vocabulary;
   float *logits;            /* converted, where they are not float32; else NULL until needed */
-  float *weights;           /* made when first needed */
-  uint32_t *chosen, *spare; /* with room for 16 more, as weights have */
+  float *weights;           /* made when first needed, with chosen and spare behind them */
+  uint32_t *chosen, *spare; /* with room for 16 more */
   float *groups;            /* the greatest logit of each group of a block: passes.h */
   struct heddle__block {
     float greatest; /* logit */

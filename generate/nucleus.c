@@ -140,7 +140,9 @@ static heddle__range guess(heddle__sampler *m, heddle__range r, double share) {
   r.above = 0;
   const double target = share * sum;
   heddle__range middle = heddle__narrow(keys, count, true, r, target);
-  if ((middle.sum >= sum / 8)) middle = heddle__narrow(keys, count, true, middle, target);
+  while (middle.high - middle.low > 1 && middle.sum >= sum / 8)
+    middle = heddle__narrow(keys, count, true, middle, target);
+  if (middle.sum >= sum / 8) return middle; /* one weight of many tokens */
   for (size_t i = 0; i < count; i++) {
     const double w = (double)heddle__weight_of(keys[i]);
     const bool is_above = keys[i] >= middle.low;
@@ -163,6 +165,10 @@ static heddle__range split(heddle__sampler *m, heddle__range r, size_t *n) {
   r.above = r.sum = 0;
   for (size_t i = 0; i < all; i += BLOCK)
     r.above += heddle__pass_split(m->weights + i, block_at(all, i), low, high, (uint32_t)i, m->chosen, n);
+  if (r.high - r.low == 1) {
+    r.sum = (double)*n * (double)low;
+    return r;
+  }
   for (size_t i = 0; i < *n; i++) {
     const float w = m->weights[m->chosen[i]];
     m->spare[i] = heddle__weight_key(w);
@@ -171,12 +177,37 @@ static heddle__range split(heddle__sampler *m, heddle__range r, size_t *n) {
   return r;
 }
 
+/* Of n tokens of one weight the first ones are kept, and the others' weights cleared. Gives the sum of all that is kept. */
+static double keep_equal(heddle__sampler *m, heddle__range r, size_t n, double share) {
+  const double one = (double)heddle__weight_of(r.low), least = r.above > 0 ? 0 : 1, wanted = (share - r.above) / one;
+  size_t kept = (size_t)fmin(fmax(ceil(wanted), least), (double)n);
+  for (size_t i = kept; i < n; i++) m->weights[m->chosen[i]] = 0;
+  return r.above + (double)kept * one;
+}
+
+/* The same of n tokens whose keys are m->spare. */
+static double keep_first(heddle__sampler *m, heddle__range r, size_t n, double share, float *least) {
+  float *w = m->weights;
+  size_t some = 0, kept = 0;
+  r = heddle__narrow(m->spare, n, true, r, share);
+  for (size_t i = 0; i < n; i++) {
+    const uint32_t token = m->chosen[i];
+    m->chosen[some] = token;
+    some += (size_t)(m->spare[i] - r.low < r.high - r.low);
+  }
+  heddle__order(w, m->chosen, some, m->spare);
+  double above = r.above;
+  for (; kept < some && (above < share || above == 0); kept++) above += (double)w[m->chosen[kept]];
+  for (; kept < some; kept++) w[m->chosen[kept]] = 0;
+  *least = heddle__weight_of(r.low);
+  return above;
+}
+
 /* The fewest weights that sum to share are those of *least and more, once some are cleared; gives their sum. */
 static double keep_nucleus(heddle__sampler *m, double total, double top_p, float *least) {
   const double share = top_p * total;
   const float spare = (float)((1 - top_p) * total / m->vocabulary); /* all that are less sum to less than the rest */
   const uint32_t low = heddle__weight_key(spare < 1 ? spare : 1);
-  float *w = m->weights;
   heddle__range r = {low > ROOM ? low - ROOM : 1, UINT32_C(0x3f800001), 0, 0}, part; /* of more than 1 */
   size_t n = 0;
   for (int tries = 1;; tries++) {
@@ -191,20 +222,8 @@ static double keep_nucleus(heddle__sampler *m, double total, double top_p, float
       break;
     }
   }
-  r = part;
-  size_t some = 0, kept = 0;
-  r = heddle__narrow(m->spare, n, true, r, share);
-  for (size_t i = 0; i < n; i++) {
-    const uint32_t token = m->chosen[i];
-    m->chosen[some] = token;
-    some += (size_t)(m->spare[i] - r.low < r.high - r.low);
-  }
-  heddle__order(w, m->chosen, some, m->spare);
-  double above = r.above;
-  for (; kept < some && (above < share || above == 0); kept++) above += (double)w[m->chosen[kept]];
-  for (; kept < some; kept++) w[m->chosen[kept]] = 0;
-  *least = heddle__weight_of(r.low);
-  return above;
+  *least = heddle__weight_of(part.low);
+  return part.high - part.low == 1 ? keep_equal(m, part, n, share) : keep_first(m, part, n, share, least);
 }
 
 static double weigh_all(heddle__sampler *m, const float *x, float best, float rate, float least) {
@@ -221,12 +240,14 @@ static double weigh_all(heddle__sampler *m, const float *x, float best, float ra
   return total;
 }
 
+/* In one piece: an allocator keeps it for the next choice, where none of a generator's is kept here. */
 static bool make_room(heddle__sampler *m) {
-  const size_t n = (size_t)m->vocabulary + ROOM;
-  if (m->weights == NULL) m->weights = heddle__alloc(n, sizeof *m->weights);
-  if (m->chosen == NULL) m->chosen = heddle__alloc(n, sizeof *m->chosen);
-  if (m->spare == NULL) m->spare = heddle__alloc(n > 2 * SAMPLE ? n : 2 * SAMPLE, sizeof *m->spare);
-  return m->weights != NULL && m->chosen != NULL && m->spare != NULL;
+  const size_t n = (m->vocabulary + (size_t)2 * ROOM - 1) / ROOM * ROOM, most = n > 2 * SAMPLE ? n : 2 * SAMPLE;
+  if (m->weights == NULL) m->weights = heddle__alloc_aligned((2 * n + most) * sizeof *m->weights, 64);
+  if (m->weights == NULL) return false;
+  m->chosen = (uint32_t *)(void *)(m->weights + n);
+  m->spare = m->chosen + n;
+  return true;
 }
 
 heddle_status heddle__sampler_draw(heddle__sampler *m, const float *logits, const heddle_sampling *s, float best,

@@ -5,28 +5,6 @@
 
 enum { PARTS = 1024, DIGITS = 4, DIGIT = 256, FEW = 48 };
 
-uint32_t heddle__weight_key(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-float heddle__weight_of(uint32_t key) {
-  float x;
-  memcpy(&x, &key, sizeof x);
-  return x;
-}
-
-/* Both zeros are equal: the sum has the bits of 0. */
-uint32_t heddle__key(float x) {
-  const uint32_t bits = heddle__weight_key(x + 0.0F);
-  return bits ^ (UINT32_C(0x80000000) | (0 - (bits >> 31)));
-}
-
-float heddle__key_value(uint32_t key) {
-  return heddle__weight_of(key >> 31 ? key ^ UINT32_C(0x80000000) : ~key);
-}
-
 heddle__range heddle__narrow(const uint32_t *keys, size_t n, bool weighs, heddle__range r, double target) {
   double sums[PARTS] = {0};
   const uint32_t span = r.high - r.low;

@@ -5,13 +5,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-/* Keys of floats are ordered as the floats are; those of -INFINITY and NaN do not occur. heddle__weight_key: of what is not
- * negative, whose key is its bits. */
-uint32_t heddle__key(float x);
-float heddle__key_value(uint32_t key);
-uint32_t heddle__weight_key(float x);
-float heddle__weight_of(uint32_t key);
+/* The key of a weight, which is not negative, is its bits: keys are ordered as weights are. */
+static inline uint32_t heddle__weight_key(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline float heddle__weight_of(uint32_t key) {
+  float x;
+  memcpy(&x, &key, sizeof x);
+  return x;
+}
+
+/* The same for all floats but NaN. Both zeros are equal: the sum has the bits of 0. */
+static inline uint32_t heddle__key(float x) {
+  const uint32_t bits = heddle__weight_key(x + 0.0F);
+  return bits ^ (UINT32_C(0x80000000) | (0 - (bits >> 31)));
+}
+
+static inline float heddle__key_value(uint32_t key) {
+  return heddle__weight_of(key >> 31 ? key ^ UINT32_C(0x80000000) : ~key);
+}
 
 /* Keys of low and more, and below high. above: the sum of what is high or more; sum: of the range, where it is known. */
 typedef struct heddle__range {
