@@ -11,8 +11,6 @@
 #include "plugins/common/float16.h"
 #include "plugins/common/philox.h"
 
-enum { BLOCK = 1024 };
-
 heddle_status heddle__sampling_take(const heddle_sampling *given, uint32_t vocabulary, heddle_sampling *out,
                                     heddle_error *err) {
   *out = (heddle_sampling){.struct_size = sizeof *out};
@@ -40,7 +38,8 @@ heddle_status heddle__sampling_take(const heddle_sampling *given, uint32_t vocab
 void heddle__sampler_free(heddle__sampler *m) {
   heddle__free(m->logits);
   heddle__free(m->weights);
-  heddle__free(m->chosen);
+  heddle__free(m->groups);
+  heddle__free(m->blocks);
   heddle__free(m->seen);
   heddle__free(m->edits);
   *m = (heddle__sampler){0};
@@ -85,29 +84,48 @@ static bool penalise(heddle__sampler *m, float *row, const int64_t *history, siz
   return done;
 }
 
+static bool penalises(const heddle_sampling *s, size_t n) {
+  return n > 0 && s->repetition_penalty != 0 && s->repetition_penalty != 1;
+}
+
+static bool edits(const heddle_sampling *s, size_t n) {
+  return s->n_biases > 0 || penalises(s, n);
+}
+
 static bool apply(heddle__sampler *m, float *row, const int64_t *history, size_t n, const heddle_sampling *s) {
   for (uint32_t i = 0; i < s->n_biases; i++)
     if (!edit(m, row, (uint32_t)s->bias_tokens[i], row[s->bias_tokens[i]] + s->biases[i])) return false;
-  const double penalty = s->repetition_penalty;
-  return penalty == 0 || penalty == 1 || penalise(m, row, history, n, (float)penalty);
+  return !penalises(s, n) || penalise(m, row, history, n, (float)s->repetition_penalty);
 }
 
 /* ---- the choice */
 
 /* The first of the greatest: each block is read once, and one of them again. */
-static float argmax(const float *x, size_t n, uint32_t *which) {
+static float argmax(heddle__sampler *m, const float *x, uint32_t *which) {
+  const size_t n = m->vocabulary;
   float best = -INFINITY;
-  size_t block = 0;
-  for (size_t i = 0; i < n; i += BLOCK) {
-    const float y = heddle__pass_greatest(x + i, n - i < BLOCK ? n - i : BLOCK);
-    if (y > best) {
-      best = y;
-      block = i;
+  size_t at = 0;
+  for (size_t i = 0, b = 0; i < n; i += HEDDLE__BLOCK, b++) {
+    float *groups = m->groups + b * HEDDLE__GROUPS, most = -INFINITY;
+    heddle__pass_greatest(x + i, n - i < HEDDLE__BLOCK ? n - i : HEDDLE__BLOCK, groups);
+    for (int k = 0; k < HEDDLE__GROUPS; k++) most = groups[k] > most ? groups[k] : most;
+    m->blocks[b].greatest = most;
+    if (most > best) {
+      best = most;
+      at = i;
     }
   }
-  while (block < n - 1 && !(x[block] == best)) block++;
-  *which = (uint32_t)block;
+  while (at < n - 1 && !(x[at] == best)) at++;
+  *which = (uint32_t)at;
   return best;
+}
+
+/* Memory that every choice needs. */
+static bool make_groups(heddle__sampler *m) {
+  const size_t n = m->vocabulary / HEDDLE__BLOCK + 1;
+  if (m->groups == NULL) m->groups = heddle__alloc(n * HEDDLE__GROUPS, sizeof *m->groups);
+  if (m->blocks == NULL) m->blocks = heddle__alloc(n, sizeof *m->blocks);
+  return m->groups != NULL && m->blocks != NULL;
 }
 
 /* Between 0 and 1, neither of them: of 53 bits. */
@@ -133,13 +151,13 @@ heddle_status heddle__sampler_choose(heddle__sampler *m, void *row, heddle_dtype
                                      size_t n, uint64_t index, const heddle_sampling *s, int64_t *token,
                                      heddle_error *err) {
   float *x = floats_of(m, row, dtype);
-  if (x == NULL) return heddle__no_memory(err, "the logits");
+  if (x == NULL || !make_groups(m)) return heddle__no_memory(err, "the logits");
   uint32_t which = 0;
   float best = 0;
   heddle_status status = HEDDLE_OK;
   if (!apply(m, x, history, n, s)) status = heddle__no_memory(err, "edits of logits");
   if (status == HEDDLE_OK) {
-    best = argmax(x, m->vocabulary, &which);
+    best = argmax(m, x, &which);
     if (best == -INFINITY || best == INFINITY)
       status = heddle__fail(err, HEDDLE_EINVAL, "no token can be chosen: the greatest logit is %g", (double)best);
   }
@@ -172,7 +190,7 @@ heddle_status heddle_sample(const heddle_tensor *logits, const int64_t *history,
   heddle__sampler m = {.vocabulary = (uint32_t)words};
   const size_t bytes = (size_t)words * (dtype.bits / 8U);
   char *row = (char *)heddle_tensor_data(logits) + heddle_tensor_bytes(logits) - bytes;
-  if (dtype.bits == 32) { /* the caller's bytes stay as they are */
+  if (dtype.bits == 32 && edits(&s, n)) { /* the caller's bytes stay as they are */
     m.logits = heddle__alloc((size_t)words, sizeof *m.logits);
     if (m.logits == NULL) return heddle__no_memory(err, "the logits");
     row = memcpy(m.logits, row, bytes);

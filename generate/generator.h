@@ -48,9 +48,14 @@ typedef struct heddle__generate_cache {
 /* Edits of logits in place, undone after the choice, and memory for a choice. */
 typedef struct heddle__sampler {
   uint32_t vocabulary;
-  float *logits;  /* converted, where they are not float32; else NULL until needed */
-  float *weights; /* made when first needed */
-  uint32_t *chosen;
+  float *logits;            /* converted, where they are not float32; else NULL until needed */
+  float *weights;           /* made when first needed, with chosen and spare behind them */
+  uint32_t *chosen, *spare; /* with room for 16 more */
+  float *groups;            /* the greatest logit of each group of a block: passes.h */
+  struct heddle__block {
+    float greatest; /* logit */
+    double sum;     /* of weights */
+  } * blocks;
   uint64_t *seen; /* a bit for each token */
   struct heddle__edit {
     uint32_t token;
@@ -100,7 +105,7 @@ heddle_status heddle__generate_settle(heddle_generator *g, uint64_t until_ns, he
 uint64_t heddle__generate_until(uint64_t timeout_ns);
 void *heddle__generate_row(const heddle_generator *g); /* of g->view */
 
-/* choose.c and nucleus.c: the choice. row: the logits, which are edited and restored where they are float32. */
+/* choose.c, nucleus.c and order.c: the choice. row: the logits, which are edited and restored where they are float32. */
 heddle_status heddle__sampling_take(const heddle_sampling *given, uint32_t vocabulary, heddle_sampling *out,
                                     heddle_error *err);
 heddle_status heddle__sampler_choose(heddle__sampler *m, void *row, heddle_dtype dtype, const int64_t *history,

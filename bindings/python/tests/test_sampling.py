@@ -119,3 +119,61 @@ def test_bias_and_penalty():
     assert sample(logits, history=[2], repetition_penalty=0.5) == 2
     assert sample(logits, history=[-5, 99], repetition_penalty=2) == 2
     np.testing.assert_array_equal(logits, before)
+
+
+def spread_logits(kind, n, rng):
+    x = rng.standard_normal(n)
+    if kind == "peaked":
+        x *= 8
+    elif kind == "equal":
+        x[:] = 1.5
+    elif kind == "ties":
+        x = np.round(x * 2) / 2
+    elif kind == "masked":
+        x[rng.random(n) < 0.9] = -np.inf
+    elif kind == "nan":
+        x[rng.random(n) < 0.5] = np.nan
+    elif kind == "one bit":
+        x = np.float32(1) + np.float32(2.0**-23) * rng.integers(0, 3, n)
+    return x.astype(np.float32)
+
+
+def expected(logits, u, slack=0.0, **options):
+    """The token of a draw u, by the rule: weights are summed in the order of logits with top_k, else in that of tokens.
+    None where rounding may decide."""
+    x = np.where(np.isnan(logits), -np.inf, logits)
+    with np.errstate(invalid="ignore"):
+        p, order = kept(x, **{"temperature": 1.0, **options})
+    order = order if 0 < options.get("top_k", 0) < x.size else np.arange(x.size)
+    sums = np.cumsum(p[order])
+    at = np.searchsorted(sums, u, side="right")
+    near = max(at - 1, 0), min(at, x.size - 1)
+    return None if any(abs(sums[i] - u) < slack for i in near) else int(order[at])
+
+
+@pytest.mark.parametrize("kind", ["flat", "peaked", "equal", "ties", "masked", "nan", "one bit"])
+@pytest.mark.parametrize("n", [17, 1025, 30011])
+def test_tokens_of_draws(kind, n):
+    """The token itself, for vocabularies of less than a block and of many, and lists that end among equal logits."""
+    rng = np.random.default_rng(n)
+    logits = spread_logits(kind, n, rng)
+    compared = 0
+    for options in ({}, {"top_k": 3}, {"top_k": 40}, {"top_k": 1000}, {"top_k": 12000}, {"top_p": 0.5}, {"top_p": 0.95}, {"min_p": 0.3},
+                    {"top_k": 100, "top_p": 0.7}, {"top_p": 0.9, "min_p": 0.1, "temperature": 0.6}):
+        for index in range(4):
+            want = expected(logits, uniform(index, 5), 2e-6 if n > 2000 else 1e-6, **options)
+            if want is not None:
+                compared += 1
+                got = sample(logits, index=index, seed=5, **{"temperature": 1.0, **options})
+                # the last digit of a sum may move the end of a nucleus by one token, and with it each draw a little
+                assert got == want or "top_p" in options and logits[got] == logits[want] and abs(got - want) < 40, (options, index)
+    assert compared > 20
+
+
+@pytest.mark.parametrize("kind", ["equal", "ties", "one bit"])
+def test_first_of_equal_ones(kind):
+    logits = spread_logits(kind, 5003, np.random.default_rng(3))
+    order = np.lexsort((np.arange(5003), -logits))
+    for k in (2, 7, 300):
+        got = {sample(logits, temperature=50, top_k=k, index=i) for i in range(400 if k < 100 else 60)}
+        assert got <= set(order[:k].tolist()) and (k > 7 or got == set(order[:k].tolist()))
