@@ -337,7 +337,7 @@ static void lists_its_operators(void **state) {
   fake_device_open(&d, "cpu");
   assert_int_equal(d.plugin->op->list(d.self, 0, take_listed, &l, &d.err), HEDDLE_OK);
   assert_true(l.has_conv);
-  assert_int_equal(l.count, 190);
+  assert_true(l.count >= 191);
   fake_device_close(&d);
 }
 
