@@ -84,8 +84,9 @@ def through_executor(model, given):
     for i, info in enumerate(outputs):
         check(info, np.asarray(e.view_output(i)))
         check(info, np.asarray(e.get_output(i)))
-        dtype = {"bfloat16": "uint16", "string": "int64"}.get(info.dtype, info.dtype)
-        out = np.zeros(np.asarray(e.view_output(i)).shape, dtype)
+        seen = np.asarray(e.view_output(i))
+        dtype = {"bfloat16": "uint16", "string": "int64", "int0x0": seen.dtype}.get(info.dtype, info.dtype)
+        out = np.zeros(seen.shape, dtype)
         e.get_output(i, out=out)
 
 
