@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/failure.h"
 
-/* IDLE: no run, or none that is on a device. OPEN: begun. SUBMITTED: all behind the marks. */
+/* IDLE: no run has work on a device. OPEN: a run has begun. SUBMITTED: the events of the run are recorded. */
 enum { IDLE, OPEN, SUBMITTED };
 
 typedef struct mark {

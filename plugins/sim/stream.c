@@ -184,8 +184,8 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
   return HEDDLE_OK;
 }
 
-/* The handle of a stream of sim is its address, as a caller may have it who calls the plugin himself. It is one stream with
- * one writer: whoever adopts it enqueues in turn with its owner. */
+/* The handle of a stream of sim is its address, which a caller has that uses the plugin directly. It is one stream with
+ * one writer: the owner and the adopter take turns to enqueue. */
 static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
   heddle_status status = sim_enter(dev, SIM_CALL_STREAM, err);
   if (status != HEDDLE_OK) return status;

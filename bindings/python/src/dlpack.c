@@ -104,7 +104,7 @@ static int give_in_order(heddle_tensor *t, PyObject *stream) {
     if (handle == -1) return 0;
     if (handle < 0 || (type == HEDDLE_DEVICE_CUDA && handle == 0) ||
         (type == HEDDLE_DEVICE_ROCM && (handle == 1 || handle == 2))) {
-      PyErr_Format(PyExc_BufferError, "stream %lld is none that DLPack knows on a device of type %d", handle, type);
+      PyErr_Format(PyExc_BufferError, "DLPack has no stream %lld on a device of type %d", handle, type);
       return -1;
     }
     s = heddle_tensor_before_stream(t, (uint64_t)handle, &err);

@@ -7,7 +7,7 @@
 K_STRUCT(k_select, K_I64 count; K_I64 n; K_I64 inner; K_I64 axis; K_I64 mode; K_I64 wide; K_I64 rows; K_I64 dims;
          K_I64 from[K_DIMS]; K_I64 shape[K_DIMS];)
 
-/* y[outer, i, inner] = x[outer, index[i], inner], in words. count: of the result. */
+/* y[outer, i, inner] = x[outer, index[i], inner], counted in words of w1 to w8. count: elements of the result. */
 K_STRUCT(k_gather, K_I64 count; K_I64 indices; K_I64 axis; K_I64 inner;)
 
 /* mode: K_PAD_*. words: of an element. Dimensions that are not padded are joined; the last is of words. */
