@@ -46,7 +46,7 @@ static bool is_of_requests(heddle_status s) {
   return s == HEDDLE_EINVAL || s == HEDDLE_EUNSUPPORTED || s == HEDDLE_ELIMIT || s == HEDDLE_ENOMEM;
 }
 
-static heddle_status run(heddle__batch_worker *w, heddle_error *err) {
+static heddle_status run_batch(heddle__batch_worker *w, heddle_error *err) {
   heddle_batcher *b = w->b;
   heddle_status s = heddle_executor_run(w->ex, b->run_timeout_ns > 0 ? b->run_timeout_ns : HEDDLE_FOREVER, err);
   if (s == HEDDLE_ETIMEOUT && heddle_executor_poll(w->ex) == HEDDLE_EBUSY) {
@@ -159,7 +159,7 @@ static bool serve(heddle__batch_worker *w, heddle_batch_request **batch, uint32_
   heddle_status s = prepare(w, &err);
   if (s == HEDDLE_OK) s = heddle__batch_gather(w, n_present, rows, &err);
   if (!gathered(w, n_present)) return true;
-  if (s == HEDDLE_OK) s = run(w, &err);
+  if (s == HEDDLE_OK) s = run_batch(w, &err);
   if (s == HEDDLE_OK) {
     deliver(w, n_present, items, rows);
     drop_views(w);

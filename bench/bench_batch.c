@@ -92,7 +92,7 @@ static heddle_executor *executor(heddle_model *m, int64_t n) {
   return ex;
 }
 
-static double run(heddle_executor *ex, int runs) {
+static double run_many(heddle_executor *ex, int runs) {
   const double start = now_ns();
   for (int i = 0; i < runs; i++) check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
   return (now_ns() - start) / runs;
@@ -140,16 +140,16 @@ int main(int argc, char **argv) {
   heddle_executor *many = executor(m, n_clients), *one = executor(m, 1);
   heddle_tensor *y[MOST_CLIENTS];
   for (int i = 0; i < n_clients; i++) y[i] = output(one);
-  const double run_ns = run(many, 3), delay_ns = 1.5 * run_ns;
+  const double run_ns = run_many(many, 3), delay_ns = 1.5 * run_ns;
   heddle_batcher *busy = batcher(m, 1e9), *calm = batcher(m, delay_ns);
   serve(busy, y, 2, 0, NULL);
   serve(calm, y, 2, 3 * run_ns, NULL);
   char line[128], what[64];
   int runs;
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %d", what, &runs) == 2 && runs > 0) {
-    double ns = delay_ns + run(many, 1);
-    if (strcmp(what, "fixed") == 0) ns = run(many, runs) / n_clients;
-    if (strcmp(what, "single") == 0) ns = run(one, runs);
+    double ns = delay_ns + run_many(many, 1);
+    if (strcmp(what, "fixed") == 0) ns = run_many(many, runs) / n_clients;
+    if (strcmp(what, "single") == 0) ns = run_many(one, runs);
     if (strcmp(what, "batcher") == 0) ns = serve(busy, y, runs, 0, NULL) / runs / n_clients;
     if (strcmp(what, "p99") == 0) ns = p99(calm, y, runs, 3 * run_ns);
     printf("%.3f\n", ns);

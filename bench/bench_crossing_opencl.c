@@ -22,7 +22,7 @@ static heddle_executor *prepare(heddle_context **ctx, const char *unified, int64
   return hand_chain(*ctx, 2 * PAIRS, elements, devices);
 }
 
-static void run(heddle_executor *ex) {
+static void run_once(heddle_executor *ex) {
   heddle_error err;
   check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
 }
@@ -31,7 +31,7 @@ static double bytes_copied(heddle_executor *ex) {
   heddle_error err;
   heddle_executor_stats before = {.struct_size = sizeof before}, after = {.struct_size = sizeof after};
   check(heddle_executor_get_stats(ex, &before, &err), &err);
-  run(ex);
+  run_once(ex);
   check(heddle_executor_get_stats(ex, &after, &err), &err);
   return (double)(after.bytes_copied - before.bytes_copied);
 }
@@ -52,8 +52,8 @@ int main(int argc, char **argv) {
     double copied = -1;
     for (int i = 0; i < count; i++) {
       if (strcmp(what, "copied") == 0) copied = bytes_copied(shares);
-      else if (strcmp(what, "heddle") == 0) run(copies);
-      else if (strcmp(what, "shared") == 0) run(shares);
+      else if (strcmp(what, "heddle") == 0) run_once(copies);
+      else if (strcmp(what, "shared") == 0) run_once(shares);
       else
         for (int k = 0; k < PAIRS; k++) hand_cl_pair(strcmp(what, "blocking") == 0);
     }

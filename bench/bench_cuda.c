@@ -23,7 +23,7 @@ static size_t copy_bytes;
 static int turns;
 static int64_t floats;
 
-static void run(heddle_executor *ex, int count) {
+static void run_many(heddle_executor *ex, int count) {
   heddle_error err;
   for (int i = 0; i < count; i++) check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
 }
@@ -133,7 +133,7 @@ static int first(part p) {
 }
 
 static double difference(heddle_executor *ex) {
-  run(ex, 1);
+  run_many(ex, 1);
   hand_cuda_chain_run();
   return difference_to(ex, hand_cuda_chain_result(), WIDTH);
 }
@@ -144,11 +144,11 @@ static double chain(heddle_context *ctx, const char *what, int count) {
   if (first(CHAIN)) {
     hand_cuda_chain_prepare(NODES, WIDTH, HAND_CHAIN_VALUE);
     ex = hand_chain(ctx, NODES, WIDTH, devices);
-    run(ex, 1);
+    run_many(ex, 1);
   }
   if (strcmp(what, "compare") == 0) return difference(ex);
   const double start = now_ns();
-  if (strcmp(what, "chain_heddle") == 0) run(ex, count);
+  if (strcmp(what, "chain_heddle") == 0) run_many(ex, count);
   else
     for (int i = 0; i < count; i++) hand_cuda_chain_run();
   return (now_ns() - start) / count;
@@ -181,7 +181,7 @@ static double overlap(heddle_context *ctx, const char *what, int count) {
   for (int i = -1; i < count; i++) {
     if (i == 0) start = now_ns();
     if (is_by_hand) hand_cuda_overlap("ckb"[which], BUSY * turns);
-    else run(made[which], 1);
+    else run_many(made[which], 1);
   }
   return (now_ns() - start) / count;
 }
@@ -193,10 +193,10 @@ static double mixed(heddle_context *ctx, const char *what, int count) {
   if (first(MIXED)) {
     hand_cuda_mixed_prepare((int)floats, HAND_CHAIN_VALUE);
     ex = hand_chain(ctx, 2 * (size_t)PAIRS, floats, devices);
-    run(ex, 1);
+    run_many(ex, 1);
   }
   const double start = now_ns();
-  if (strcmp(what, "mixed_heddle") == 0) run(ex, count);
+  if (strcmp(what, "mixed_heddle") == 0) run_many(ex, count);
   else
     for (int i = 0; i < count * PAIRS; i++) {
       int way = 0;

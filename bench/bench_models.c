@@ -52,7 +52,7 @@ static void set_input(const entry *e) {
   free(data);
 }
 
-static void run(const entry *e) {
+static void run_entry(const entry *e) {
   heddle_error err;
   check(heddle_executor_run(e->ex, HEDDLE_FOREVER, &err), &err);
 }
@@ -79,7 +79,7 @@ static void close_model(entry *e) {
   heddle_context_release(e->ctx);
 }
 
-static entry *find(entry *list, const char *path, int threads) {
+static entry *find_entry(entry *list, const char *path, int threads) {
   int i = 0;
   while (i < MOST_MODELS && list[i].ctx != NULL && (list[i].threads != threads || strcmp(list[i].path, path) != 0)) i++;
   if (i == MOST_MODELS) fail("there are too many models", path);
@@ -91,7 +91,7 @@ static double write_output(const entry *e) {
   heddle_error err;
   heddle_tensor *t;
   char path[MOST_PATH + 16];
-  run(e);
+  run_entry(e);
   check(heddle_executor_view_output(e->ex, 0, &t, &err), &err);
   const size_t bytes = heddle_tensor_bytes(t);
   snprintf(path, sizeof path, "%s.output", e->path);
@@ -103,9 +103,9 @@ static double write_output(const entry *e) {
 }
 
 static double timed(const entry *e, int runs) {
-  run(e);
+  run_entry(e);
   const double start = now_ns();
-  for (int i = 0; i < runs; i++) run(e);
+  for (int i = 0; i < runs; i++) run_entry(e);
   return (now_ns() - start) / runs;
 }
 
@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
   if (argc == 3 && atoi(argv[2]) > 0 && strlen(argv[1]) < MOST_PATH) {
     entry one = {0};
     open_model(&one, argv[1], atoi(argv[2]));
-    run(&one);
+    run_entry(&one);
     close_model(&one);
     return 0;
   }
@@ -130,9 +130,9 @@ int main(int argc, char **argv) {
     if (sscanf(line, "%15s %1023s %d %d", what, path, &threads, &runs) != 4 || threads < 1 || runs < 1)
       fail("a line that is no order", line);
     if (strcmp(what, "peak") == 0) answer = hand_peak(threads);
-    else if (strcmp(what, "output") == 0) answer = write_output(find(models, path, threads));
+    else if (strcmp(what, "output") == 0) answer = write_output(find_entry(models, path, threads));
     else if (strcmp(what, "run") != 0) fail("a line that is no order", line);
-    else answer = timed(find(models, path, threads), runs);
+    else answer = timed(find_entry(models, path, threads), runs);
     printf("%.3f\n", answer);
     fflush(stdout);
   }

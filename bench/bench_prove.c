@@ -67,7 +67,7 @@ static heddle__proof_access take(generator *g, uint32_t stream, uint32_t value) 
   if (list->n > 0) offset = list->offsets[--list->n];
   else g->allocs[device].bytes += BLOCK;
   uint32_t skipped = below(g, 4), grains = 1 + below(g, 12);
-  return (heddle__proof_access){device, value, offset + skipped * 256, grains * UINT64_C(256), HEDDLE__WRITE};
+  return (heddle__proof_access){device, value, offset + skipped * 256, grains * UINT64_C(256), HEDDLE__WRITE, 0};
 }
 
 static void add(generator *g, heddle__proof_step *step, heddle__proof_access access, heddle__access_mode mode) {

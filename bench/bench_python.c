@@ -24,7 +24,7 @@ static heddle_tensor *like_input(heddle_executor *ex, uint32_t i) {
   return t;
 }
 
-static model *find(heddle_context *ctx, const char *folder, model *models, const char *name) {
+static model *find_model(heddle_context *ctx, const char *folder, model *models, const char *name) {
   heddle_error err;
   heddle_model *m;
   char path[512];
@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
   char line[128], name[64];
   int runs;
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%63s %d", name, &runs) == 2 && runs > 0) {
-    const model *m = find(ctx, argv[1], models, name);
+    const model *m = find_model(ctx, argv[1], models, name);
     double start = now_ns();
     for (int i = 0; i < runs; i++) call(m);
     printf("%.3f\n", (now_ns() - start) / runs);

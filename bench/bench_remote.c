@@ -1,7 +1,9 @@
 /* bench/bench_remote.c: runs on a remote device against a bare TLS connection that carries the same bytes.
  * bench_remote bare KEY_FILE: a TLS server that takes and gives the number of bytes that each request names; prints its port.
- * bench_remote client KEY_FILE DEVICE_PORT BARE_PORT: on standard input "WHAT COUNT" with WHAT one of pingpong, one, node
- * (a one-node run here), stream, bulk (128 MiB out, 64 MiB in), bulk_node (the same run here), answered with nanoseconds of one. */
+ * bench_remote client KEY_FILE HOST:PORT HOST:PORT (of the device server, and of the bare one): on standard input "WHAT COUNT" with
+ * WHAT one of pingpong, one, node (a one-node run here), stream, bulk (128 MiB out, 64 MiB in), bulk_node (the same run here), steps
+ * (100 nodes on cpu and the remote device in turn), steps_node (the same here), flight (one node, 8 runs in flight), answered with
+ * nanoseconds of one. */
 #include "bench/bench.h"
 #include "hand_chain.h"
 
@@ -15,7 +17,7 @@
 #include "plugins/common/remote/tls.h"
 #include "plugins/common/remote/wire.h"
 
-enum { SMALL = 16, LARGE = 16 << 20, PIECE = 1 << 20, LIMIT_MS = 10000 };
+enum { SMALL = 16, LARGE = 16 << 20, PIECE = 1 << 20, LIMIT_MS = 10000, STEPS = 100, FLIGHT = 8 };
 
 static char piece[PIECE];
 
@@ -48,7 +50,7 @@ static bool give(transport *t, uint64_t bytes) {
 /* ---- the bare server: a head says how many bytes follow it, and how many are wanted */
 
 static int serve(const char *key) {
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
   socklen_t size = sizeof at;
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 4) != 0 ||
@@ -74,7 +76,7 @@ static int serve(const char *key) {
 /* ---- the client */
 
 static transport bare;
-static heddle_executor *small, *large, *local, *local_large;
+static heddle_executor *small, *large, *local, *local_large, *steps, *local_steps, *flight;
 
 static void exchange(uint64_t out, uint64_t in) {
   uint8_t head[WIRE_HEAD + 4096];
@@ -85,36 +87,55 @@ static void exchange(uint64_t out, uint64_t in) {
     fail("the bare connection has ended");
 }
 
-static void run(heddle_executor *ex) {
+static void run_once(heddle_executor *ex) {
   heddle_error err;
   check(heddle_executor_run(ex, UINT64_MAX, &err), &err);
+}
+
+/* Of a stream of runs that is full. */
+static double fly(int count) {
+  heddle_error err;
+  double start = 0;
+  for (int i = 0; i < count + 2 * FLIGHT; i++) {
+    if (i >= FLIGHT) check(heddle_executor_wait(flight, UINT64_MAX, &err), &err);
+    if (i == 2 * FLIGHT - 1) start = now_ns();
+    if (i < count + FLIGHT) check(heddle_executor_start(flight, &err), &err);
+  }
+  return (now_ns() - start) / count;
 }
 
 static double measure(const char *what, int count) {
   enum { IN = WIRE_HEAD + 16, OUT = WIRE_HEAD + 20 }; /* of a replay and its report */
   const double start = now_ns();
+  if (strcmp(what, "flight") == 0) return fly(count);
   for (int i = 0; i < count; i++) {
     if (strcmp(what, "pingpong") == 0) exchange(IN + 2 * 4 * SMALL, OUT + 4 * SMALL);
     else if (strcmp(what, "stream") == 0) exchange(IN + UINT64_C(2) * 4 * LARGE, OUT + UINT64_C(4) * LARGE);
-    else if (strcmp(what, "one") == 0) run(small);
-    else if (strcmp(what, "node") == 0) run(local);
-    else if (strcmp(what, "bulk") == 0) run(large);
-    else if (strcmp(what, "bulk_node") == 0) run(local_large);
+    else if (strcmp(what, "one") == 0) run_once(small);
+    else if (strcmp(what, "node") == 0) run_once(local);
+    else if (strcmp(what, "bulk") == 0) run_once(large);
+    else if (strcmp(what, "bulk_node") == 0) run_once(local_large);
+    else if (strcmp(what, "steps") == 0) run_once(steps);
+    else if (strcmp(what, "steps_node") == 0) run_once(local_steps);
     else fail("no such measurement");
   }
   return (now_ns() - start) / count;
 }
 
-static int client(const char *key, const char *device_port, const char *bare_port) {
-  static const char *const remote[2] = {"remote:0", "remote:0"}, *const here[2] = {"cpu", "cpu"};
-  struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  char address[64], line[128], what[32];
+static int client(const char *key, const char *device, const char *bare_at) {
+  static const char *const remote[2] = {"remote:0", "remote:0"}, *const here[2] = {"cpu", "cpu"},
+                           *const both[2] = {"cpu", "remote:0"};
+  struct sockaddr_in at = {.sin_family = AF_INET};
+  char address[96], host[64], line[128], what[32];
   heddle_error err;
   heddle_context *ctx;
   int count;
-  snprintf(address, sizeof address, "tls:127.0.0.1:%s", device_port);
+  unsigned port = 0;
+  snprintf(address, sizeof address, "tls:%s", device);
   const heddle_setting settings[] = {{"remote.servers", address}, {"remote.psk", key}};
-  at.sin_port = htons((uint16_t)strtoul(bare_port, NULL, 10));
+  if (sscanf(bare_at, "%63[0-9.]:%u", host, &port) != 2 || inet_pton(AF_INET, host, &at.sin_addr) != 1)
+    fail("no address");
+  at.sin_port = htons((uint16_t)port);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, (struct sockaddr *)&at, sizeof at) != 0) fail("no bare server");
   begin(&bare, fd, key, false);
@@ -123,6 +144,9 @@ static int client(const char *key, const char *device_port, const char *bare_por
   local = hand_chain(ctx, 1, SMALL, here);
   large = hand_chain(ctx, 1, LARGE, remote);
   local_large = hand_chain(ctx, 1, LARGE, here);
+  steps = hand_chain(ctx, STEPS, SMALL, both);
+  local_steps = hand_chain(ctx, STEPS, SMALL, here);
+  flight = hand_chain_in_flight(ctx, 1, SMALL, remote, FLIGHT);
   while (fgets(line, sizeof line, stdin) != NULL && sscanf(line, "%31s %d", what, &count) == 2) {
     printf("%.1f\n", measure(what, count));
     fflush(stdout);
@@ -131,6 +155,9 @@ static int client(const char *key, const char *device_port, const char *bare_por
   heddle_executor_release(local);
   heddle_executor_release(large);
   heddle_executor_release(local_large);
+  heddle_executor_release(steps);
+  heddle_executor_release(local_steps);
+  heddle_executor_release(flight);
   heddle_context_release(ctx);
   transport_close(&bare);
   return 0;
@@ -139,6 +166,6 @@ static int client(const char *key, const char *device_port, const char *bare_por
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "bare") == 0) return serve(argv[2]);
   if (argc == 5 && strcmp(argv[1], "client") == 0) return client(argv[2], argv[3], argv[4]);
-  fprintf(stderr, "usage: bench_remote bare KEY_FILE, or bench_remote client KEY_FILE DEVICE_PORT BARE_PORT\n");
+  fprintf(stderr, "usage: bench_remote bare KEY_FILE, or bench_remote client KEY_FILE HOST:PORT HOST:PORT\n");
   return 2;
 }

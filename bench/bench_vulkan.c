@@ -14,7 +14,7 @@
 
 enum { NODES = 1000, WIDTH = 1024 };
 
-static void run(heddle_executor *ex) {
+static void run_once(heddle_executor *ex) {
   heddle_error err;
   check(heddle_executor_run(ex, HEDDLE_FOREVER, &err), &err);
 }
@@ -24,13 +24,13 @@ static double timed(const char *who, heddle_executor *ex, int runs) {
   const double start = now_ns();
   for (int i = 0; i < runs; i++) {
     if (by_hand) hand_vk_run();
-    else run(ex);
+    else run_once(ex);
   }
   return (now_ns() - start) / runs;
 }
 
 static double difference(heddle_executor *ex) {
-  run(ex);
+  run_once(ex);
   hand_vk_run();
   return difference_to(ex, hand_vk_result(), WIDTH);
 }

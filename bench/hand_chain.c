@@ -26,6 +26,11 @@ static char *graph_text(size_t n, int64_t elements, const char *const devices[2]
 }
 
 heddle_executor *hand_chain(heddle_context *ctx, size_t n, int64_t elements, const char *const devices[2]) {
+  return hand_chain_in_flight(ctx, n, elements, devices, 1);
+}
+
+heddle_executor *hand_chain_in_flight(heddle_context *ctx, size_t n, int64_t elements, const char *const devices[2],
+                                      uint32_t in_flight) {
   heddle_error err;
   heddle_graph *g;
   heddle_model *m;
@@ -35,7 +40,7 @@ heddle_executor *hand_chain(heddle_context *ctx, size_t n, int64_t elements, con
   free(text);
   const int is_one = strcmp(devices[0], devices[1]) == 0;
   snprintf(list, sizeof list, "%s%s%s", devices[0], is_one ? "" : ",", is_one ? "" : devices[1]);
-  heddle_model_options options = {.struct_size = sizeof options, .devices = list};
+  heddle_model_options options = {.struct_size = sizeof options, .devices = list, .in_flight = in_flight};
   check(heddle_model_create(ctx, g, NULL, &options, &m, &err), &err);
   check(heddle_executor_create(m, &ex, &err), &err);
   for (uint32_t i = 0; i < 2; i++) {

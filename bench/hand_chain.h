@@ -10,4 +10,8 @@
  * Ready to run, with HAND_CHAIN_VALUE everywhere in both inputs. Ends the program with words when something fails: with status 77 where a device is not there. */
 heddle_executor *hand_chain(heddle_context *ctx, size_t n, int64_t elements, const char *const devices[2]);
 
+/* The same with up to so many runs in flight. */
+heddle_executor *hand_chain_in_flight(heddle_context *ctx, size_t n, int64_t elements, const char *const devices[2],
+                                      uint32_t in_flight);
+
 #endif

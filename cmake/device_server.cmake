@@ -4,7 +4,8 @@ if(NOT HEDDLE_REMOTE_BUILT)
   return()
 endif()
 file(GLOB server_sources CONFIGURE_DEPENDS remote/*.c plugins/common/remote/*.c)
-add_executable(heddle_device_server ${server_sources} rpc/net.c rpc/child.c rpc/handles.c rpc/register.c)
+add_executable(heddle_device_server ${server_sources} rpc/net.c rpc/child.c rpc/handles.c rpc/register.c
+  plugins/remote/connect.c plugins/remote/tracker.c)
 target_include_directories(heddle_device_server PRIVATE include ${PROJECT_SOURCE_DIR})
 target_link_libraries(heddle_device_server PRIVATE heddle_internal OpenSSL::SSL OpenSSL::Crypto PkgConfig::JANSSON Threads::Threads)
 set_target_properties(heddle_device_server PROPERTIES OUTPUT_NAME heddle-device-server

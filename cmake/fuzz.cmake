@@ -28,8 +28,10 @@ foreach(source IN LISTS targets)
     continue()
   endif()
   if(name STREQUAL "remote_server")
-    list(APPEND source remote/session.c remote/objects.c remote/requests.c remote/prepare.c remote/bind.c remote/work.c rpc/net.c
-      rpc/handles.c plugins/common/remote/wire.c plugins/common/remote/region_code.c plugins/common/remote/transport.c)
+    file(GLOB more CONFIGURE_DEPENDS remote/*.c)
+    list(FILTER more EXCLUDE REGEX "/(main|server|offer|tunnel_client).c$")
+    list(APPEND source ${more} rpc/net.c rpc/handles.c plugins/common/remote/wire.c plugins/common/remote/region_code.c
+      plugins/common/remote/transport.c)
   elseif(name STREQUAL "remote_client")
     file(GLOB more CONFIGURE_DEPENDS plugins/remote/*.c)
     list(FILTER more EXCLUDE REGEX "/(connect|tracker).c$")

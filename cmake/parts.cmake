@@ -176,6 +176,10 @@ endif()
 # Another folder "operators", with entries of one's own: every table and text is made of its files.
 set(HEDDLE_OPERATORS_DIR "" CACHE PATH "A folder named operators, to be used instead of operators/")
 if(HEDDLE_OPERATORS_DIR)
+  if(NOT HEDDLE_OPERATORS_DIR MATCHES "/operators$")
+    message(FATAL_ERROR "HEDDLE_OPERATORS_DIR is ${HEDDLE_OPERATORS_DIR}; sources include operators/all.def, so the folder must be "
+      "called operators, without a slash behind.")
+  endif()
   get_filename_component(operators_root "${HEDDLE_OPERATORS_DIR}" DIRECTORY)
   include_directories(BEFORE "${operators_root}")
 endif()

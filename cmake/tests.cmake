@@ -207,7 +207,9 @@ if(HEDDLE_PYTHON3 AND CMAKE_NM)
   if(TARGET heddle_tvm_cxx)
     add_test(NAME abi/tvm-cxx-symbols COMMAND ${check} tvm_cxx $<TARGET_FILE:heddle_tvm_cxx>
       "${PROJECT_SOURCE_DIR}/tests/abi/tvm-cxx-symbols.txt")
-    list(APPEND registered abi/tvm-cxx-symbols)
+    add_test(NAME abi/tvm-cxx-v08-symbols COMMAND ${check} tvm_cxx $<TARGET_FILE:heddle_tvm_cxx_v08>
+      "${PROJECT_SOURCE_DIR}/tests/abi/tvm-cxx-v08-symbols.txt")
+    list(APPEND registered abi/tvm-cxx-symbols abi/tvm-cxx-v08-symbols)
   endif()
   if(TARGET heddle_rpc)
     add_test(NAME abi/rpc-symbols COMMAND ${check} rpc $<TARGET_FILE:heddle_rpc>

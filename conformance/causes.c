@@ -35,7 +35,7 @@ static const rule rules[] = {
     {"errors/outs", NULL, "memory/limit memory/absurd errors/* health/lost*", true},
     {"memory/limit", NULL, "memory/absurd memory/after-refusal errors/*", true},
     {"errors/words", NULL, "errors/*", true},
-    {"health/lost", NULL, "health/lost*", true},
+    {"health/lost", NULL, "health/lost* health/reset", true},
 
     /* memory */
     {"memory/counts", "device.query", NULL, true},
@@ -80,16 +80,20 @@ static const rule rules[] = {
     {"fences/wait-host", "fence.wait", NULL, true},
     {"fences/wait-streams", "fence.wait", NULL, true},
     {"fences/failed", "fence.wait", NULL, false},
-    {"fences/failed-signal", "fence.signal", "fences/* health/lost*", false},
+    {"fences/failed-signal", "fence.signal", "fences/* health/lost* health/reset", false},
     {"fences/host-inside", "fence.signal", NULL, false},
     {"fences/held-sync", "stream.sync", "fences/*", false},
     {"health/idle-empty", "device.idle", NULL, false},
     {"health/idle-done", "device.idle", NULL, true},
-    {"health/lost-fences", NULL, "health/lost*", false},
+    {"health/lost-fences", NULL, "health/lost* health/reset", false},
+    {"health/lost-fault", NULL, "health/reset", true},
+    {"health/lost-memory", NULL, "health/reset", true},
+    {"health/lost-again", NULL, "health/reset", true},
 
     /* operators */
     {"query/offers", "op.query", NULL, true},
     {"query/pure", "op.query", NULL, true},
+    {"query/impossible", "op.query", "query/* numerics/* regions/* layouts/* threads/launches", true},
     {"calls/run-allocates", "op.run", "leaks/* errors/*", true},
     {"process/calls", "op.run", "numerics/* regions/* layouts/* threads/launches", true},
 
@@ -99,10 +103,11 @@ static const rule rules[] = {
     {"process/threads", NULL, "process/thread_signals leaks/*", true},
     {"process/thread_signals", NULL, "process/threads leaks/*", true},
     {"process/state", NULL, "process/*", true},
-    {"leaks/buffers", NULL, "leaks/host-blocks leaks/pages leaks/views leaks/devices leaks/instances", true},
+    {"leaks/buffers", NULL, "leaks/*", true},
+    {"leaks/runs", NULL, "leaks/launches leaks/host-blocks leaks/devices leaks/instances", true},
     {"leaks/streams", NULL, "leaks/host-blocks leaks/devices leaks/instances", true},
-    {"leaks/views", NULL, "memory/adopt-freed leaks/host-blocks leaks/devices leaks/instances", true},
-    {"leaks/launches", NULL, "leaks/host-blocks leaks/graphs leaks/devices leaks/instances", true},
+    {"leaks/views", NULL, "memory/adopt-freed leaks/host-blocks leaks/devices leaks/instances errors/no_memory*", true},
+    {"leaks/launches", NULL, "leaks/host-blocks leaks/graphs leaks/devices leaks/instances errors/no_memory*", true},
     {"leaks/devices", NULL, "leaks/instances", true},
 };
 
@@ -195,12 +200,15 @@ static void join_alike(check_list *list) {
     if (!is_open(&list->data[i])) continue;
     for (size_t j = i + 1; j < list->count; j++) {
       check *c = &list->data[j];
-      if (is_open(c) && !is_cause(list, c) && fail_alike(&list->data[i], c)) c->cause = i + 1;
+      if (!is_open(c) || !fail_alike(&list->data[i], c)) continue;
+      for (size_t n = 0; n < list->count; n++) /* what followed from it follows from the first too */
+        if (list->data[n].outcome == CHECK_FAIL && list->data[n].cause == j + 1) list->data[n].cause = i + 1;
+      c->cause = i + 1;
     }
   }
 }
 
-enum { FEW = 8 };
+enum { FEW = 1 };
 
 static void join_numerics(check_list *list) {
   size_t failed = 0, ran = 0, first = list->count;

@@ -31,6 +31,7 @@ typedef struct check_options {
   /* In a child: */
   const char *run; /* the case's own name, NULL in the parent */
   const char *word;
+  check_words then; /* the cases behind it in the same process: "op/run:Conv" */
   bool survey;
 } check_options;
 
@@ -60,6 +61,8 @@ typedef struct check {
   char *output;      /* what the process printed, where that helps */
   char *excuse;      /* of the lists */
   bool expected;     /* excuse is that of an expected failure */
+  bool alone;        /* it has failed behind others in one process, and is run again without them */
+  char *behind;      /* how it failed there */
   double seconds;
   /* Of a failure (KIT_FAULT_*), for causes.c: */
   unsigned fault, call, status;
@@ -128,9 +131,12 @@ int check_child(const check_options *o);
 
 /* spawn.c: a case's process seen from outside. */
 typedef struct check_process check_process;
-/* NULL where no process can be made, with why in reason (malloc's, may be NULL). kept is filled when it is over. */
-check_process *check_start(const check_options *o, check *c, bool survey, check_list *list, char **reason);
-/* Reads what has come; true when the process is over and c has its outcome. p is gone then. */
+enum { CHECK_SERIES = 24 }; /* the most cases of one process */
+/* Runs n cases, one after the other until one does not pass, in one process. NULL where no process can be made, with why in
+ * reason (malloc's, may be NULL). */
+check_process *check_start(const check_options *o, check *const *series, size_t n, bool survey, check_list *list,
+                           char **reason);
+/* Reads what has come; true when the process is over and the cases that it came to have their outcomes. p is gone then. */
 bool check_poll(check_process *p);
 /* Sleeps until one of n has something to read, or ms have passed. */
 void check_wait(check_process *const *p, size_t n, int ms);

@@ -22,15 +22,21 @@ static const kit_case *find(const char *name) {
   return NULL;
 }
 
+static void name_case(kit *k, const char *name, const char *word) {
+  static char text[192];
+  snprintf(text, sizeof text, "%s%s%s", name, word[0] != '\0' ? ":" : "", word);
+  k->name = text;
+  k->param = word;
+}
+
 static bool prepare(const check_options *o, kit *k) {
-  static char name[192];
   struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none); /* some cases die on purpose of the plugin */
   void *page = mmap(NULL, sizeof(kit_page), PROT_READ | PROT_WRITE, MAP_SHARED, KIT_PAGE_FD, 0);
   if (page == MAP_FAILED || fcntl(KIT_PIPE_FD, F_SETFD, FD_CLOEXEC) != 0) return false;
   close(KIT_PAGE_FD);
-  snprintf(name, sizeof name, "%s%s%s", o->run != NULL ? o->run : "", o->word[0] != '\0' ? ":" : "", o->word);
-  *k = (kit){.file = o->file, .name = name, .param = o->word, .index = o->device, .side = &the_side};
+  *k = (kit){.file = o->file, .index = o->device, .side = &the_side};
+  name_case(k, o->run != NULL ? o->run : "", o->word);
   the_side.page = page;
   the_side.settings = o->settings.data;
   the_side.n_settings = (uint32_t)o->settings.count;
@@ -70,6 +76,34 @@ static void survey(kit *k) {
   kit_say_and_end(KIT_SAYS_PASS, "");
 }
 
+static void run_case(kit *k, const kit_case *c) {
+  k->side->running = c;
+  kit_say(KIT_SAYS_BEGUN, "");
+  if (c->stage >= KIT_STAGE_INSTANCE) {
+    if ((c->flags & KIT_NOT_INLINE) != 0 && kit_inline(k))
+      kit_skip(k, "the device is inline: work is complete when the call returns");
+    if ((c->flags & KIT_SECOND) != 0 && k->n_devices < 2) kit_skip(k, "the plugin has one device here");
+  }
+  c->run(k);
+}
+
+/* What the parent reads of a case begins anew with the next one; NULL for a name that is none. */
+static const kit_case *next_case(kit *k, const char *text) {
+  kit_page *page = k->side->page;
+  char name[96];
+  const size_t n = strcspn(text, ":");
+  snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
+  const kit_case *c = find(name);
+  if (c == NULL) return NULL;
+  kit_step(k, "");
+  for (int i = 0; i < 2; i++) atomic_store(&page->called[i], 0);
+  atomic_store(&page->last, 0);
+  atomic_store(&page->fault, KIT_FAULT_OTHER);
+  memset(&k->err, 0, sizeof k->err);
+  name_case(k, name, text[n] == ':' ? text + n + 1 : "");
+  return c;
+}
+
 int check_child(const check_options *o) {
   kit *k = &the_kit;
   if (!prepare(o, k)) return CHECK_WRONG_WORDS;
@@ -78,13 +112,14 @@ int check_child(const check_options *o) {
   if (c == NULL) return CHECK_WRONG_WORDS;
   the_side.running = c;
   kit_stages(k, c->stage);
-  kit_say(KIT_SAYS_BEGUN, "");
-  if (c->stage >= KIT_STAGE_INSTANCE) {
-    if ((c->flags & KIT_NOT_INLINE) != 0 && kit_inline(k))
-      kit_skip(k, "the device is inline: work is complete when the call returns");
-    if ((c->flags & KIT_SECOND) != 0 && k->n_devices < 2) kit_skip(k, "the plugin has one device here");
+  run_case(k, c);
+  for (size_t i = 0; i < o->then.count; i++) {
+    kit_heap_check(k);
+    kit_say(KIT_SAYS_NEXT, "");
+    c = next_case(k, o->then.data[i]);
+    if (c == NULL) return CHECK_WRONG_WORDS;
+    run_case(k, c);
   }
-  c->run(k);
   if ((c->flags & KIT_LEAVES) == 0) {
     kit_step(k, "the end of the case");
     kit_close_all(k);

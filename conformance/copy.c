@@ -3,6 +3,7 @@
 #include "conformance/copy.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,33 +180,36 @@ static void fills(kit *k) {
 
 /* ---- when a copy reads and when it is done ---- */
 
-/* The source is overwritten as soon as each write has returned. */
-static void reused(kit *k, bool busy) {
-  enum { N = 48, BYTES = 3001 };
+/* The source is overwritten as soon as each of n writes has returned. */
+static void reused(kit *k, bool busy, uint32_t n, uint64_t bytes) {
   heddle_pstream *s = kit_stream(k, k->dev);
-  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, N * BYTES);
-  uint8_t *data = kit_room(k, BYTES);
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, n * bytes);
+  uint8_t *data = kit_room(k, bytes);
   kit_busy *work = busy ? kit_busy_put(k, k->dev, s) : NULL;
-  for (uint32_t i = 0; i < N; i++) {
-    kit_pattern(data, BYTES, i);
-    kit_ok(k, k->t.copy.write(s, b, i * (uint64_t)BYTES, data, BYTES, &k->err), "copy.write");
-    memset(data, 0xA5, BYTES);
+  for (uint32_t i = 0; i < n; i++) {
+    kit_pattern(data, bytes, i);
+    kit_ok(k, k->t.copy.write(s, b, i * bytes, data, bytes, &k->err), "copy.write");
+    memset(data, 0xA5, bytes);
   }
   kit_sync(k, s);
-  for (uint32_t i = 0; i < N; i++)
-    kit_holds(k, s, b, i * (uint64_t)BYTES, BYTES, i, "what was written from memory that the host then used again");
+  for (uint32_t i = 0; i < n; i++)
+    kit_holds(k, s, b, i * bytes, bytes, i, "what was written from memory that the host then used again");
   if (work != NULL) kit_busy_free(k, work);
   free(data);
   kit_free(k, k->dev, b);
   k->t.stream.close(s);
 }
 
+enum { FEW = 3, MANY = 48, SMALL = 3001 };
+
 static void write_reused(kit *k) {
-  reused(k, false);
+  reused(k, false, MANY, SMALL);
+  reused(k, false, FEW, MOST);
 }
 
 static void write_behind(kit *k) {
-  reused(k, true);
+  reused(k, true, MANY, SMALL);
+  reused(k, true, FEW, MOST);
 }
 
 static void write_large(kit *k) {
@@ -221,6 +225,39 @@ static void write_large(kit *k) {
   kit_same(k, data, bytes, 1, "8 MiB and 3 bytes, written and read");
   free(data);
   kit_free(k, k->dev, b);
+  k->t.stream.close(s);
+}
+
+/* Every copy, on both sides of each power of two from 2^12 on, far into a large buffer: offsets that are cut meet bytes of
+ * another place. */
+static void far_offsets(kit *k) {
+  enum { FIRST = 12, LAST = 26, PIECE = 64 };
+  const uint64_t most = k->desc.max_buffer_bytes != 0 ? k->desc.max_buffer_bytes : UINT64_MAX;
+  uint32_t last = LAST;
+  while (last > FIRST && ((UINT64_C(1) << last) + PIECE > most ||
+                          (k->desc.memory_bytes != 0 && (UINT64_C(1) << last) > k->desc.memory_bytes / 8)))
+    last--;
+  heddle_pstream *s = kit_stream(k, k->dev);
+  heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, (UINT64_C(1) << last) + PIECE);
+  heddle_pbuffer *c = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, (UINT64_C(1) << last) + PIECE);
+  uint8_t data[PIECE];
+  for (uint32_t i = FIRST; i <= last; i++) {
+    const uint64_t at = UINT64_C(1) << i;
+    kit_pattern(data, PIECE, i);
+    kit_ok(k, k->t.copy.write(s, b, at, data, PIECE, &k->err), "copy.write");
+    kit_fill(k, s, b, at - PIECE, PIECE, i);
+    kit_d2d(k, s, c, at - PIECE, b, at - PIECE, 2 * PIECE);
+  }
+  for (uint32_t i = FIRST; i <= last; i++) {
+    const uint64_t at = UINT64_C(1) << i;
+    char what[2][96];
+    snprintf(what[0], sizeof what[0], "bytes written at offset %" PRIu64 " and copied there", at);
+    snprintf(what[1], sizeof what[1], "bytes filled in front of offset %" PRIu64 " and copied there", at);
+    kit_holds(k, s, c, at, PIECE, i, what[0]);
+    kit_words(k, s, c, at - PIECE, PIECE, i, what[1]);
+  }
+  kit_free(k, k->dev, b);
+  kit_free(k, k->dev, c);
   k->t.stream.close(s);
 }
 
@@ -324,6 +361,7 @@ KIT_GROUP(kit_copy, "copy",
           ON_DEVICE("write-reused", "write is finished with its pointer on return", 0, 0, write_reused),
           ON_DEVICE("write-behind", "write is finished with its pointer on return behind other work", 0, 30,
                     write_behind),
+          ON_DEVICE("far-offsets", "offsets may be large", 0, 30, far_offsets),
           ON_DEVICE("large", "one write and one read may be of many megabytes", 0, 30, write_large),
           ON_DEVICE("read-there", "read has the bytes on return, behind other work", 0, 30, read_there),
           ON_DEVICE("order", "copies of a stream start after what was put into it before", 0, 30, order),

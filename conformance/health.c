@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "conformance/kit_side.h"
+
 enum { BYTES = 65536 };
 #define LONG_NS (kit_patience_ms(k, 20000) * 1000000)
 
@@ -140,6 +142,25 @@ static void closed_null(kit *k) {
   works(k, k->dev, 1);
 }
 
+/* Work with many completions, closed as soon as it is done: what would tell the host of them later finds no host. */
+static void quiet_when_closed(kit *k) {
+  enum { SIGNALS = 24, LATE_MS = 150 };
+  heddle_pstream *s = kit_stream(k, k->dev);
+  heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  kit_put_pattern(k, s, x, 0, BYTES, 1);
+  for (uint32_t i = 0; i < SIGNALS && !kit_inline(k); i++)
+    kit_ok(k, k->t.fence.signal(s, kit_fence(k), 1, &k->err), "fence.signal");
+  kit_sync(k, s);
+  kit_free(k, k->dev, x);
+  k->t.stream.close(s);
+  kit_close_all(k);
+  atomic_store(&k->side->closed, true);
+  kit_sleep_ms(LATE_MS);
+  const char *late = atomic_load(&k->side->late_call);
+  atomic_store(&k->side->closed, false);
+  if (late != NULL) kit_fail(k, "host.%s was called after close_instance had returned", late);
+}
+
 #define ON_DEVICE(name, promise, flags, run) \
   { "health/" name, promise, KIT_STAGE_DEVICE, flags, 60, run, NULL }
 
@@ -152,6 +173,7 @@ KIT_GROUP(kit_health, "health", ON_DEVICE("live", "health is HEDDLE_OK of a devi
           ON_DEVICE("instance-again", "an instance that was closed is opened again", 0, instance_again),
           ON_DEVICE("open-twice", "a device opened twice is two handles, or HEDDLE_EBUSY", 0, open_twice),
           ON_DEVICE("close-null", "close takes NULL", 0, closed_null),
+          ON_DEVICE("close-quiet", "a closed instance calls the host no more", 0, quiet_when_closed),
           ON_DEVICE("lost", "a lost device answers HEDDLE_EDEVICE until it is opened again", KIT_LOSES,
                     kit_health_lost),
           ON_DEVICE("lost-fault", "the loss of a device is reported to the host once", KIT_LOSES,

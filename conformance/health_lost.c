@@ -347,11 +347,54 @@ void kit_health_lost_again(kit *k) {
   opens_again(k);
 }
 
+enum { ROW = 12, ROW_BYTES = 1 << 24 /* at most */ };
+
+/* Copies by turns from two buffers into one page: as long as they run, the page changes. */
+typedef struct row {
+  heddle_pbuffer *from[2];
+  kit_pinned page;
+  uint64_t bytes;
+} row;
+
+static row put_row(kit *k, used *u) {
+  row r = {.bytes = ROW_BYTES};
+  while ((k->desc.memory_bytes != 0 && r.bytes > k->desc.memory_bytes / 8) ||
+         (k->desc.max_buffer_bytes != 0 && r.bytes > k->desc.max_buffer_bytes))
+    r.bytes /= 2;
+  r.page = kit_pinned_new(k, k->dev, r.bytes);
+  for (uint32_t i = 0; i < 2; i++) {
+    r.from[i] = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, r.bytes);
+    kit_fill(k, u->stream, r.from[i], 0, r.bytes, 0x11 + i);
+  }
+  kit_sync(k, u->stream);
+  for (uint32_t i = 0; i < ROW; i++) kit_d2h(k, u->stream, r.page.buffer, 0, r.from[i % 2], 0, r.bytes);
+  kit_submit(k, u->stream);
+  kit_sleep_ms(2); /* so that a copy is under way */
+  return r;
+}
+
+/* After a reset nothing is under way: the page does not change (a byte here and there is enough, and seen at once). */
+static void row_stands(kit *k, row *r) {
+  enum { PLACES = 256 };
+  uint8_t seen[PLACES];
+  const uint64_t step = r->bytes / PLACES;
+  if (r->page.at == NULL) return;
+  for (uint32_t i = PLACES; i-- > 0;) seen[i] = r->page.at[i * step];
+  kit_sleep_ms(50);
+  for (uint32_t i = 0; i < PLACES; i++)
+    if (seen[i] != r->page.at[i * step])
+      kit_fail(k, "memory changes after device.reset has answered HEDDLE_OK: work is still under way");
+  for (uint32_t i = 0; i < 2; i++) kit_free(k, k->dev, r->from[i]);
+  kit_pinned_free(k, &r->page);
+}
+
 /* With work that would never end by itself, where the device waits for fences. */
 void kit_health_reset(kit *k) {
   used u;
+  row r = {.from = {NULL}};
   if (k->t.device.reset == NULL) kit_skip(k, "the plugin has no device.reset");
   open_used(k, &u);
+  if (!kit_inline(k)) r = put_row(k, &u);
   heddle_status status = k->t.device.reset(k->dev, kit_patience_ms(k, 10000) * 1000000, &k->err);
   if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "device.reset: %.500s", k->err.text);
   kit_ok(k, status, "device.reset");
@@ -359,6 +402,7 @@ void kit_health_reset(kit *k) {
   if (status != HEDDLE_EDEVICE)
     kit_fail(k, "device.health answers %d after device.reset: the device is lost until it is opened again",
              (int)status);
+  if (!kit_inline(k)) row_stands(k, &r);
   if (kit_faults(k) != 1)
     kit_fail(k, "host.device_fault was called %u times for one device.reset", (unsigned)kit_faults(k));
   if (u.pending != 0) has_failed(k, u.pending, held_text);

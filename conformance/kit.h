@@ -1,6 +1,6 @@
 /* conformance/kit.h: what a check of the conformance kit (heddle check-plugin) is made of. The kit is a host of its own
- * beside libheddle: it knows a plugin through heddle/plugin.h alone, and runs each case in a process of its own, which
- * opens the plugin, runs the case and writes one result. A case that crashes, hangs or ends its process is a failed case
+ * beside libheddle: it knows a plugin through heddle/plugin.h alone, and runs each case in a process of its own (those of
+ * operators in rows, see KIT_SERIES), which opens the plugin, runs the case and writes one result. A case that crashes, hangs or ends its process is a failed case
  * with that for a reason. kit_*.c are the parts here; a file a group of cases beside them. */
 #ifndef HEDDLE_CONFORMANCE_KIT_H
 #define HEDDLE_CONFORMANCE_KIT_H
@@ -49,7 +49,7 @@ enum {
  * REFUSES: the case is for devices too that make neither streams nor memory, as that of a template; others at stage DEVICE
  * are skipped there. LOSES: the case loses the device; host.config has lose_on_fill.
  * FAILS: the case makes work fail; host.config has fail_on_fill. ADOPTS: the case adopts streams; host.config has
- * adopt_own. */
+ * adopt_own. SERIES: cases that leave nothing behind may follow each other in one process, with the same device open. */
 #define KIT_NOT_INLINE UINT32_C(1)
 #define KIT_LEAVES UINT32_C(2)
 #define KIT_LONG UINT32_C(4)
@@ -59,6 +59,7 @@ enum {
 #define KIT_LOSES UINT32_C(64)
 #define KIT_FAILS UINT32_C(128)
 #define KIT_ADOPTS UINT32_C(256)
+#define KIT_SERIES UINT32_C(512)
 
 /* The words of the hooks lose_on_fill and fail_on_fill. */
 #define KIT_LOSE_WORD UINT32_C(0x4c4f5354)

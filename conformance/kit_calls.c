@@ -66,6 +66,8 @@
   S(op, bind, (heddle_pop * op, STREAM, const heddle_pbind *operands, heddle_plaunch **out, ERR), \
     (op, stream, operands, out, err)) \
   S(op, run, (heddle_plaunch * launch, ERR), (launch, err)) \
+  S(op, resize, (heddle_plaunch * launch, const heddle_pregion *region, const heddle_pbind *operands, ERR), \
+    (launch, region, operands, err)) \
   S(op, partition, (INSTANCE, uint32_t i, const heddle_pregion *region, heddle_propose_fn propose, void *sink, ERR), \
     (self, i, region, propose, sink, err)) \
   S(op, list, (INSTANCE, uint32_t i, heddle_list_fn list, void *sink, ERR), (self, i, list, sink, err)) \
@@ -199,12 +201,44 @@ static void leave(unsigned before, unsigned call) {
   atomic_store_explicit(&real.page->last, call, memory_order_relaxed);
 }
 
+/* What every call that fails owes: a text of one line, and its status in err too. The text of an earlier failure is none. */
+typedef struct answer {
+  heddle_error *err;
+  heddle_status status;
+  char first;
+} answer;
+
+static answer ask(heddle_error *err) {
+  const answer a = {err, err != NULL ? err->status : HEDDLE_OK, err != NULL ? err->text[0] : '\0'};
+  if (err != NULL) err->status = HEDDLE_OK, err->text[0] = '\0';
+  return a;
+}
+
+static heddle_status answered(const answer *a, unsigned call, heddle_status status) {
+  heddle_error *err = a->err;
+  if (err == NULL) return status;
+  if (status == HEDDLE_OK) {
+    if (err->text[0] == '\0') err->status = a->status, err->text[0] = a->first;
+    return status;
+  }
+  const char *fault = contract_text_fault(err->text, sizeof err->text);
+  const char *how = NULL;
+  if (fault == NULL && err->text[0] == '\0') how = "left no text";
+  else if (fault == NULL && err->status != status) how = "left another status in its heddle_error";
+  if (fault == NULL && how == NULL) return status;
+  kit_fault_is(real.k, KIT_FAULT_ANSWER, call, 0);
+  if (fault != NULL) kit_fail(real.k, "%s failed, and its error text %s", kit_call_name(call), fault);
+  kit_fail(real.k, "%s returned %s and %s (status %d, \"%.300s\")", kit_call_name(call), kit_status_name(status), how,
+           (int)err->status, err->text);
+}
+
 #define DEFINE_STATUS(group, function, parameters, arguments) \
   static heddle_status group##_##function parameters { \
+    const answer asked = ask(err); \
     unsigned before = enter(CALL_##group##_##function); \
     heddle_status status = real.group.function arguments; \
     leave(before, CALL_##group##_##function); \
-    return status; \
+    return answered(&asked, CALL_##group##_##function, status); \
   }
 #define DEFINE_VOID(group, function, parameters, arguments) \
   static void group##_##function parameters { \

@@ -102,8 +102,10 @@ void kit_fences_signal(kit *k, heddle_pfence fence, uint64_t value) {
 
 void kit_fences_fail(kit *k, heddle_pfence fence, heddle_status status, const char *text) {
   const char *fault = contract_text_fault(text, sizeof(((heddle_error *)NULL)->text));
-  if (status <= HEDDLE_OK || status >= HEDDLE_STATUS_COUNT)
-    kit_fail(k, "host.fence_fail was called with status %d, which is no failure", (int)status);
+  const bool no_failure = status <= HEDDLE_OK || status >= HEDDLE_STATUS_COUNT;
+  if (no_failure || fault != NULL || text[0] == '\0')
+    kit_fault_is(k, KIT_FAULT_HOST, offsetof(heddle_host, fence_fail), no_failure);
+  if (no_failure) kit_fail(k, "host.fence_fail was called with status %d, which is no failure", (int)status);
   if (fault != NULL) kit_fail(k, "host.fence_fail was called with a text that %s", fault);
   if (text[0] == '\0') kit_fail(k, "host.fence_fail was called without words");
   fail_with(k, fence, status, text, true);

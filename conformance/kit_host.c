@@ -26,6 +26,13 @@ void kit_sleep_ms(uint64_t ms) {
 
 /* ---- the log */
 
+/* Notes a call that comes after all was closed. */
+static kit *served(void *ctx, const char *function) {
+  kit *k = ctx;
+  if (atomic_load(&k->side->closed)) atomic_store(&k->side->late_call, function);
+  return k;
+}
+
 static void host_log(void *ctx, int32_t level, const char *component, const char *text) {
   kit_side *side = ((kit *)ctx)->side;
   const char *part = "component", *fault = contract_text_fault(component, 64);
@@ -116,27 +123,27 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
 /* ---- the rest */
 
 static void *host_alloc(void *ctx, uint64_t bytes, uint64_t align) {
-  return kit_heap_alloc(ctx, bytes, align);
+  return kit_heap_alloc(served(ctx, "alloc"), bytes, align);
 }
 
 static void host_free(void *ctx, void *p) {
-  kit_heap_free(ctx, p);
+  kit_heap_free(served(ctx, "free"), p);
 }
 
 static void host_fence_signal(void *ctx, heddle_pfence fence, uint64_t value) {
-  kit_fences_signal(ctx, fence, value);
+  kit_fences_signal(served(ctx, "fence_signal"), fence, value);
 }
 
 static void host_fence_fail(void *ctx, heddle_pfence fence, heddle_status status, const char *text) {
-  kit_fences_fail(ctx, fence, status, text);
+  kit_fences_fail(served(ctx, "fence_fail"), fence, status, text);
 }
 
 static heddle_status host_fence_query(void *ctx, heddle_pfence fence, uint64_t value) {
-  return kit_fences_query(ctx, fence, value);
+  return kit_fences_query(served(ctx, "fence_query"), fence, value);
 }
 
 static void host_device_fault(void *ctx, uint64_t cookie, int32_t api_code, const char *text) {
-  kit *k = ctx;
+  kit *k = served(ctx, "device_fault");
   (void)api_code;
   atomic_store(&k->side->fault_cookie, cookie);
   atomic_fetch_add(&k->side->faults, 1);

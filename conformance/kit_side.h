@@ -22,6 +22,8 @@ enum {
   KIT_FAULT_STATUS,  /* a call that had to succeed returned status */
   KIT_FAULT_OVERDUE, /* what the call promised did not come in time */
   KIT_FAULT_ABSENT,  /* a function that the device must have is NULL */
+  KIT_FAULT_ANSWER,  /* a call that failed did so without a text, or without its status */
+  KIT_FAULT_HOST,    /* a function of the host's (call: its place in heddle_host) was called wrongly, how by status */
   KIT_FAULT_DIED,    /* of the signal status; from here on the parent's own */
   KIT_FAULT_HUNG,
   KIT_FAULT_ENDED
@@ -43,6 +45,7 @@ typedef struct kit_page {
 /* One line to the parent: a letter and a text. */
 enum {
   KIT_SAYS_BEGUN = 'B',   /* the stages are done, the case begins */
+  KIT_SAYS_NEXT = 'C',    /* the case is done, and the next of the series begins */
   KIT_SAYS_PASS = 'P',    /* the case is done; the process ends by exit */
   KIT_SAYS_FAIL = 'F',    /* and why */
   KIT_SAYS_SKIP = 'S',    /* and why */
@@ -95,6 +98,8 @@ struct kit_side {
   atomic_bool adopt_asked;       /* the same of adopt_own */
   heddle_pdevice *spoilt_of;     /* whose spoilt is: what a fill that failed was for */
   heddle_pbuffer *spoilt;
+  atomic_bool closed;            /* all is closed for good: the plugin has no host any more */
+  const char *_Atomic late_call; /* what it called then, NULL: nothing */
   atomic_uint log_lines;
   char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
   pthread_mutex_t log_lock;

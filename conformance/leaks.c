@@ -1,22 +1,35 @@
 /* The group "leaks": what was made and freed leaves nothing behind, by the plugin's own counts, the host's count of blocks
- * and what Linux says of the process. What a driver keeps after its first use is its own business, so growth counts only
+ * and what Linux and the C library say of the process. What a driver keeps after its first use is its own business, so growth counts only
  * where it goes on round after round. */
 #include "conformance/relu.h"
 
 #include <dirent.h>
 #include <inttypes.h>
+#if defined(__linux__)
+#include <malloc.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { EACH = 32, BYTES = 16384, WARM = 4 };
+enum { EACH = 32, BYTES = 16384, WARM = 4, LEAK = 64 /* bytes for each: drivers keep a few */ };
 
 /* ---- what the process has */
 
 typedef struct census {
-  uint64_t threads, files, maps, resident_kib;
+  uint64_t threads, files, maps, resident_kib, heap;
 } census;
+
+/* Bytes of malloc in use, in the whole process; 0 where the C library does not tell. */
+static uint64_t heap_bytes(void) {
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+#else
+  return 0;
+#endif
+}
 
 static uint64_t entries(const char *folder) {
   uint64_t n = 0;
@@ -50,7 +63,7 @@ static census count(kit *k) {
   kit_host_settle(k);
   const bool kept = k->host.features != 0; /* a sanitizer's allocator keeps what was freed, for a while */
   return (census){entries("/proc/self/task"), entries("/proc/self/fd"), kept ? 0 : lines("/proc/self/maps"),
-                  kept ? 0 : resident_kib()};
+                  kept ? 0 : resident_kib(), kept ? 0 : heap_bytes()};
 }
 
 /* ---- rounds over a device or an instance */
@@ -99,10 +112,21 @@ static void flat(kit *k, const uint64_t at[5], uint64_t step, const char *what, 
            what, at[0], at[1], at[2], at[3], at[4], span);
 }
 
+/* The same where what a driver keeps is counted too: a leak grows by as much in one span as in another, within twice. */
+static void steady(kit *k, const uint64_t at[5], uint64_t step, const char *what, const char *span) {
+  uint64_t least = UINT64_MAX, most = 0;
+  for (uint32_t i = 0; i < 4; i++) {
+    const uint64_t grown = at[i + 1] > at[i] ? at[i + 1] - at[i] : 0;
+    if (grown < least) least = grown;
+    if (grown > most) most = grown;
+  }
+  if (most <= 2 * least) flat(k, at, step, what, span);
+}
+
 /* Ten rounds to warm up, then four times ten, counted after each ten. */
 static void rounds(kit *k, void (*round)(kit *k)) {
   enum { SPAN = 10 };
-  uint64_t threads[5], files[5], maps[5], resident[5], blocks[5];
+  uint64_t threads[5], files[5], maps[5], resident[5], blocks[5], heap[5];
   for (uint32_t i = 0; i < 5; i++) {
     for (uint32_t j = 0; j < SPAN; j++) round(k);
     census now = count(k);
@@ -110,9 +134,11 @@ static void rounds(kit *k, void (*round)(kit *k)) {
     files[i] = now.files;
     maps[i] = now.maps;
     resident[i] = now.resident_kib;
+    heap[i] = now.heap;
     blocks[i] = kit_host_blocks(k);
   }
   flat(k, blocks, SPAN / 2, "blocks of host.alloc", "10 rounds");
+  steady(k, heap, SPAN * LEAK * 16, "bytes of malloc", "10 rounds");
   flat(k, threads, SPAN / 2, "threads of the process", "10 rounds");
   flat(k, files, SPAN / 2, "open files of the process", "10 rounds");
   flat(k, maps, SPAN / 2, "mappings of the process", "10 rounds");
@@ -179,7 +205,7 @@ static numbers live(kit *k) {
  * by one and more for each. */
 static void objects(kit *k, void (*batch)(kit *k, heddle_pstream *s), const char *what) {
   heddle_pstream *s = kit_stream(k, k->dev);
-  uint64_t blocks[5], resident[5];
+  uint64_t blocks[5], resident[5], heap[5];
   numbers before = live(k);
   for (uint32_t i = 0; i < WARM; i++) batch(k, s);
   for (uint32_t i = 0; i < 5; i++) {
@@ -192,9 +218,12 @@ static void objects(kit *k, void (*batch)(kit *k, heddle_pstream *s), const char
                ", LIVE_OBJECTS by %" PRId64,
                what, now.buffers - before.buffers, now.bytes - before.bytes, now.objects - before.objects);
     blocks[i] = kit_host_blocks(k);
-    resident[i] = count(k).resident_kib;
+    const census now_has = count(k);
+    resident[i] = now_has.resident_kib;
+    heap[i] = now_has.heap;
   }
   flat(k, blocks, EACH / 2, "blocks of host.alloc", what);
+  steady(k, heap, EACH * LEAK, "bytes of malloc", what);
   flat(k, resident, EACH * (BYTES / 1024) * 3 / 4, "resident KiB of the process", what);
   k->t.stream.close(s);
 }
@@ -340,20 +369,36 @@ static void timers(kit *k) {
   objects(k, timer_batch, "32 timers");
 }
 
-static void launch_batch(kit *k, heddle_pstream *s) {
+/* So many launches, each run so often. */
+static void relu_batch(kit *k, heddle_pstream *s, uint32_t launches, uint32_t runs) {
   heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, KIT_RELU_BYTES);
   heddle_pbuffer *y = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, KIT_RELU_BYTES);
   kit_relu_put(k, s, x, 1);
-  for (uint32_t i = 0; i < EACH; i++) {
+  for (uint32_t i = 0; i < launches; i++) {
     kit_relu relu = kit_relu_new(k, k->dev, k->index);
     heddle_plaunch *launch = kit_relu_bind(k, &relu, s, x, y);
-    kit_relu_run(k, launch);
-    kit_sync(k, s);
+    for (uint32_t j = 0; j < runs; j++) {
+      kit_relu_run(k, launch);
+      kit_sync(k, s);
+    }
     k->t.op.launch_free(launch);
     kit_relu_free(k, &relu);
   }
   kit_free(k, k->dev, x);
   kit_free(k, k->dev, y);
+}
+
+static void launch_batch(kit *k, heddle_pstream *s) {
+  relu_batch(k, s, EACH, 1);
+}
+
+static void run_batch(kit *k, heddle_pstream *s) {
+  relu_batch(k, s, 1, EACH);
+}
+
+static void runs(kit *k) {
+  if (!k->t.has_op) kit_skip(k, "the plugin has no operators");
+  objects(k, run_batch, "32 runs of a launch");
 }
 
 static void launches(kit *k) {
@@ -377,6 +422,7 @@ KIT_GROUP(kit_leaks, "leaks",
           ON_DEVICE("graphs", "captures leave nothing behind", 0, graphs),
           ON_DEVICE("timers", "timers leave nothing behind", 0, timers),
           ON_DEVICE("launches", "ops and launches leave nothing behind", 0, launches),
+          ON_DEVICE("runs", "runs leave nothing behind", 0, runs),
           {"leaks/devices", "opening and closing a device leaves no thread, file, mapping or memory behind",
            KIT_STAGE_DEVICE, KIT_LONG, 120, devices, NULL},
           {"leaks/instances", "opening and closing an instance leaves no thread, file, mapping or memory behind",

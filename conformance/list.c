@@ -70,6 +70,7 @@ void check_list_finish(check_list *list) {
     free(list->data[i].notes);
     free(list->data[i].output);
     free(list->data[i].excuse);
+    free(list->data[i].behind);
   }
   free(list->data);
   free(list->drivers);

@@ -248,6 +248,7 @@ KIT_GROUP(
     ON_DEVICE("unified", "UNIFIED memory is mapped and worked on without copies", 0, kit_memory_unified),
     ON_DEVICE("view", "a view shares its range of the parent's bytes, both ways", 0, kit_memory_view),
     ON_DEVICE("view-edges", "what is done to a view stays within it", 0, kit_memory_view_edges),
+    ON_DEVICE("view-page", "a view of mapped memory is that part of it", KIT_NOT_INLINE, kit_memory_view_page),
     ON_DEVICE("view-many", "a buffer has many views, freed in any order before it", 0, kit_memory_view_many),
     ON_DEVICE("view-of-view", "a view of a view is refused, or is one", 0, kit_memory_view_of_view),
     ON_DEVICE("adopt", "adopt gives a buffer over the bytes that native names, both ways", 0, kit_memory_adopt),

@@ -13,6 +13,7 @@ void kit_memory_invalidate_range(kit *k);
 void kit_memory_unified(kit *k);
 void kit_memory_view(kit *k);
 void kit_memory_view_edges(kit *k);
+void kit_memory_view_page(kit *k);
 void kit_memory_view_many(kit *k);
 void kit_memory_view_of_view(kit *k);
 void kit_memory_import(kit *k);

@@ -2,6 +2,7 @@
  * memory and the plugin's buffer). Cases of the group "memory". */
 #include "conformance/memory.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,6 +180,40 @@ void kit_memory_view_edges(kit *k) {
   kit_free(k, k->dev, part);
   kit_free(k, k->dev, parent);
   kit_free(k, k->dev, other);
+  k->t.stream.close(s);
+}
+
+/* A part of mapped memory, where there is one: copies through it are the parent's, and so is its address. */
+void kit_memory_view_page(kit *k) {
+  const uint64_t at = step(k), bytes = 1000, all = 3 * at + bytes;
+  heddle_pbuffer *part = NULL;
+  void *mapped = NULL;
+  if ((k->desc.caps & HEDDLE_CAP_VIEWS) == 0 || k->t.memory.view == NULL)
+    kit_skip(k, "the device has no views (HEDDLE_CAP_VIEWS)");
+  heddle_pstream *s = kit_stream(k, k->dev);
+  kit_pinned page = kit_pinned_new(k, k->dev, all);
+  heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, bytes);
+  heddle_status status = k->t.memory.view(k->dev, page.buffer, at, bytes, &part, &k->err);
+  if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "mapped memory has no views: %.500s", k->err.text);
+  kit_ok(k, status, "memory.view of a buffer of kind PINNED");
+  memset(page.at, 0, all);
+  kit_pattern(page.at + at, bytes, 1);
+  kit_pinned_flush(k, &page);
+  kit_h2d(k, s, x, 0, part, 0, bytes);
+  kit_holds(k, s, x, 0, bytes, 1, "h2d from a view of mapped memory");
+  kit_put_pattern(k, s, x, 0, bytes, 2);
+  kit_d2h(k, s, part, 0, x, 0, bytes);
+  kit_sync(k, s);
+  kit_pinned_invalidate(k, &page);
+  kit_same(k, page.at + at, bytes, 2, "d2h to a view of mapped memory");
+  if (k->t.memory.map(k->dev, part, &mapped, &k->err) == HEDDLE_OK) {
+    if (mapped != page.at + at)
+      kit_fail(k, "memory.map of a view at %" PRIu64 " gave another address than the parent's and %" PRIu64, at, at);
+    k->t.memory.unmap(k->dev, part);
+  }
+  kit_free(k, k->dev, part);
+  kit_free(k, k->dev, x);
+  kit_pinned_free(k, &page);
   k->t.stream.close(s);
 }
 

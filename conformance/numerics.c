@@ -168,40 +168,96 @@ static void fast_words(kit *k, void (*each)(void *sink, const char *word), void 
 
 /* ---------------------------------------------------------------- one op, several threads */
 
-enum { THREADS = 3, ROUNDS = 8 };
+enum { THREADS = 3, ROUNDS = 4 };
 
+/* A thread with values of its own. */
 typedef struct worker {
-  kit *k;
-  const op_ready *ready;
-  const op_want *want;
+  kit k; /* with an err of its own */
+  op_case c;
+  op_ready ready;
+  op_want want[OP_OUT];
+  pthread_t thread;
 } worker;
 
 static void *work(void *arg) {
   worker *w = arg;
-  heddle_pstream *stream = kit_stream(w->k, w->k->dev);
-  for (int i = 0; i < ROUNDS; i++) op_launch(w->k, w->k->dev, stream, w->ready, w->want, i % 2 == 0 ? OP_ARENA : 0, -1);
-  w->k->t.stream.close(stream);
+  heddle_pstream *stream = kit_stream(&w->k, w->k.dev);
+  for (int i = 0; i < ROUNDS; i++)
+    op_launch(&w->k, w->k.dev, stream, &w->ready, w->want, (i % 2 == 0 ? OP_ARENA : 0) | OP_ROW, -1);
+  w->k.t.stream.close(stream);
   return NULL;
 }
 
+static void share(run *n, const op_line *line) {
+  kit *k = n->k;
+  op_ready ready;
+  worker *workers = calloc(THREADS, sizeof *workers);
+  if (workers == NULL) kit_fail(k, "the kit has no memory for threads");
+  op_prepare(k, &n->c, &n->offers, 0, &ready);
+  for (uint32_t t = 0; t < THREADS; t++) {
+    worker *w = &workers[t];
+    w->k = *k;
+    op_read(k, &w->c, line, 'f', OP_RUN, 1);
+    op_values(&w->c, 10 + t);
+    if (!op_reference(k, &w->c, w->want)) kit_fail(k, "the kit's reference did not take the same region twice");
+    w->ready = ready;
+    w->ready.c = &w->c;
+    op_describe(&w->c, '\0', &w->ready.r);
+  }
+  for (uint32_t t = 0; t < THREADS; t++)
+    if (pthread_create(&workers[t].thread, NULL, work, &workers[t]) != 0)
+      kit_fail(k, "the kit could not start a thread");
+  for (uint32_t t = 0; t < THREADS; t++) {
+    pthread_join(workers[t].thread, NULL);
+    op_want_free(workers[t].want);
+    op_free(&workers[t].c);
+  }
+  op_ready_free(k, &ready);
+  free(workers);
+}
+
+/* Long enough that the launches meet. */
 static void shared(kit *k) {
-  static const op_line lines[] = {{"MatMul", "f", "f[9,33] f[33,17] > f[9,17]", 13},
-                                  {"Add", "f", "f[9,33] f[33] > f[9,33]", 14},
-                                  {"Softmax", "f", "f[9,33] > f[9,33]", 13}};
+  static const op_line lines[] = {{"MatMul", "f", "f[65,129] f[129,67] > f[65,67]", 13},
+                                  {"Add", "f", "f[9,3300] f[9,3300] > f[9,3300]", 14},
+                                  {"Softmax", "f", "f[65,333] > f[65,333]", 13}};
+  run *n = begin(k);
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    if (!taken(n, &lines[i], 'f', OP_RUN, 0)) continue;
+    share(n, &lines[i]);
+    done(n);
+  }
+  end(n);
+}
+
+/* ---------------------------------------------------------------- more elements than one grid, or 2^16, or 2^20 */
+
+static void large(kit *k) {
+  static const op_line lines[] = {
+      {"Relu", "f", "f[4300003] > f[4300003]", 14},
+      {"Add", "f", "f[1100003] f[1100003] > f[1100003]", 14},
+      {"Mul", "f", "f[1031,1033] f[1033] > f[1031,1033]", 14},
+      {"Sigmoid", "f", "f[1100003] > f[1100003]", 13},
+      {"Cast", "f", "f[1100003] > i[1100003] ; to=6", 13},
+      {"MatMul", "f", "f[3,70001] f[70001,2] > f[3,2]", 13},
+      {"MatMul", "f", "f[1,3] f[3,70001] > f[1,70001]", 13},
+      {"MatMul", "f", "f[70001,2] f[2,1] > f[70001,1]", 13},
+      {"Softmax", "f", "f[2,70001] > f[2,70001]", 13},
+      {"Softmax", "f", "f[70001,2] > f[70001,2]", 13},
+      {"ReduceMax", "f", "f[2,70001] l=1 > f[2,1]", 18},
+      {"ReduceSum", "f", "f[70001,2] l=1 > f[70001,1]", 13},
+      {"ReduceSum", "f", "f[70001,2] l=0 > f[1,2]", 13},
+      {"Transpose", "f", "f[1031,1033] > f[1033,1031] ; perm:1,0", 13},
+      {"Concat", "f", "f[2,70001] f[2,7] > f[2,70008] ; axis=1", 13},
+      {"Slice", "f", "f[1100003] l=5 l=1100000 l=0 l=1 > f[1099995]", 13},
+      {"MaxPool", "f", "f[1,2,300,301] > f[1,2,150,150] ; kernel_shape:2,2 strides:2,2", 12},
+      {"Conv", "f", "f[1,1,270,271] f[2,1,3,3] > f[1,2,268,269]", 13}};
   run *n = begin(k);
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     op_ready ready;
-    pthread_t threads[THREADS];
-    kit copies[THREADS];
-    worker workers[THREADS];
     if (!taken(n, &lines[i], 'f', OP_RUN, 0)) continue;
     op_prepare(k, &n->c, &n->offers, 0, &ready);
-    for (int t = 0; t < THREADS; t++) {
-      copies[t] = *k; /* each has an err of its own */
-      workers[t] = (worker){&copies[t], &ready, n->want};
-      if (pthread_create(&threads[t], NULL, work, &workers[t]) != 0) kit_fail(k, "the kit could not start a thread");
-    }
-    for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
+    op_launch(k, k->dev, n->stream, &ready, n->want, 0, -1);
     op_ready_free(k, &ready);
     done(n);
   }
@@ -211,12 +267,14 @@ static void shared(kit *k) {
 /* The limits are for drivers that compile each region when it is first met. */
 KIT_GROUP(kit_numerics, "numerics",
           {"numerics/run", "what query offers is prepared and run, with the operator's results and no byte beside them",
-           KIT_STAGE_DEVICE, 0, 300, numbers, op_words},
+           KIT_STAGE_DEVICE, KIT_SERIES, 300, numbers, op_words},
           {"numerics/constants", "operands that are known before the run give the same results as others",
-           KIT_STAGE_DEVICE, 0, 300, constants, constant_words},
-          {"numerics/fast", "a region with HEDDLE_REGION_FAST keeps the precision of bfloat16", KIT_STAGE_DEVICE, 0,
-           240, fast, fast_words},
+           KIT_STAGE_DEVICE, KIT_SERIES, 300, constants, constant_words},
+          {"numerics/fast", "a region with HEDDLE_REGION_FAST keeps the precision of bfloat16", KIT_STAGE_DEVICE,
+           KIT_SERIES, 240, fast, fast_words},
           {"numerics/resize", "a launch that is resized gives what one gives that was prepared for these shapes",
            KIT_STAGE_DEVICE, 0, 300, op_resize, NULL},
+          {"numerics/large", "operands of more than 2^16, 2^20 and 2^22 elements", KIT_STAGE_DEVICE, KIT_LONG, 300,
+           large, NULL},
           {"numerics/threads", "an op is used by any thread, its launches by one each", KIT_STAGE_DEVICE, 0, 300,
            shared, NULL});

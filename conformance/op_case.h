@@ -151,6 +151,7 @@ void op_ready_free(kit *k, op_ready *ready);
 #define OP_ARENA UINT32_C(1)   /* all in one buffer, one after another; not of BARE offers */
 #define OP_SHIFTED UINT32_C(2) /* at offsets of three times the alignment; not of BARE offers */
 #define OP_TWICE UINT32_C(4)   /* run two times in a row */
+#define OP_ROW UINT32_C(16)    /* run many times before the sync */
 #define OP_MOVED UINT32_C(8) /* with OP_ARENA, of launches that are resized: in another buffer than when it was bound */
 
 /* Waits for work that the device's driver may have to compile first: longer than kit_sync does. */

@@ -8,24 +8,28 @@
 #include "plugins/common/check/offer.h"
 
 /* The size of the struct that a stranger compiled decides which members are there. */
-static void check_offer(op_offers *o, const heddle_poffer *p) {
+static void check_offer(op_offers *o, const heddle_poffer *theirs) {
   const heddle_pregion *r = &o->region->region;
   const char *what = NULL;
+  heddle_poffer all = {0};
+  memcpy(&all, theirs, theirs->struct_size < sizeof all ? theirs->struct_size : sizeof all);
+  const heddle_poffer *p = &all;
   if ((p->flags & ~(HEDDLE_OFFER_BARE | HEDDLE_OFFER_RESIZES)) != 0)
     what = "its flags have a bit that is neither BARE nor RESIZES";
   if (p->workspace_bytes > 0 && (p->workspace_align == 0 || (p->workspace_align & (p->workspace_align - 1)) != 0))
     what = "its workspace_align is no power of two";
   if (!(p->cost_ns >= 0) || isinf(p->cost_ns)) what = "its cost_ns is not a time";
   if (p->n_in_place > 0 && p->in_place == NULL) what = "it has pairs in place and in_place is NULL";
-  for (uint64_t i = 0; i < p->n_in_place && p->in_place != NULL; i++) {
-    const int32_t in = p->in_place[2 * i], out = p->in_place[2 * i + 1];
-    if (in < 0 || out < 0 || (uint32_t)in >= r->n_inputs || (uint32_t)out >= r->n_outputs)
-      what = "a pair in place names an input or an output that is not there";
-  }
+  if (p->in_place != NULL && offer_bad_entry(r, p->in_place, p->n_in_place, OFFER_IN_PLACE) < p->n_in_place)
+    what = "a pair in place names an input or an output that is not there";
+  if (p->n_extends > 0 && p->extends == NULL) what = "it has entries of extends and extends is NULL";
+  if (p->extends != NULL && offer_bad_entry(r, p->extends, p->n_extends, OFFER_EXTENDS) < p->n_extends)
+    what = "an entry of extends names an input or an output that is not there";
   for (uint32_t i = 0; i < r->n_inputs && p->input_flags != NULL; i++) {
     const heddle_pvalue *v = (const heddle_pvalue *)r->values.data + r->inputs[i];
-    if ((p->input_flags[i] & ~HEDDLE_INPUT_ABSORBED) != 0) what = "input_flags has a bit that is not ABSORBED";
-    else if (p->input_flags[i] != 0 && v->data == NULL && v->data_bytes == 0) {
+    if ((p->input_flags[i] & ~(HEDDLE_INPUT_ABSORBED | HEDDLE_INPUT_ROOM)) != 0)
+      what = "input_flags has a bit that is neither ABSORBED nor ROOM";
+    else if ((p->input_flags[i] & HEDDLE_INPUT_ABSORBED) != 0 && v->data == NULL && v->data_bytes == 0) {
       uint64_t count = 1;
       for (int32_t d = 0; d < v->ndim; d++) count *= (uint64_t)v->shape[d];
       if (count > 0) what = "it absorbs an input whose bytes are not known";

@@ -10,7 +10,8 @@
 #define REDUCE(op, types, range) /* of the axes as an attribute, and as an operand */ \
   {op, types, "T[3,7,5]" range " > T[3,1,5] ; axes:1", 13}, {op, "f", "T[3,7,5]" range " > T[7] ; axes:0,-1 keepdims=0", 13}, \
   {op, "f", "T[3,37]" range " > T[1,1]", 13}, {op, "f", "T[5,1031]" range " > T[5] ; axes:1 keepdims=0", 13}, \
-  {op, "f", "T[131,9]" range " > T[9] ; axes:0 keepdims=0", 13}, {op, types, "T[3,7,5]" range " l=2 > T[3,7,1]", 18}
+  {op, "f", "T[131,9]" range " > T[9] ; axes:0 keepdims=0", 13}, {op, types, "T[3,7,5]" range " l=2 > T[3,7,1]", 18}, \
+  {op, "f", "T[3,5]" range " l= > T[3,5] ; noop_with_empty_axes=1", 18}, {op, "f", "T[3,1,5]" range " l=0 > T[1,5] ; keepdims=0", 18}
 #define SUM(op, types, range) \
   {op, types, "T[3,7,5]" range " l=1 > T[3,1,5]", 13}, {op, "f", "T[3,7,5]" range " l=0,-1 > T[7] ; keepdims=0", 13}, \
   {op, "f", "T[3,37]" range " > T[1,1]", 13}, {op, "fhb", "T[5,1031]" range " l=1 > T[5] ; keepdims=0", 13}, \
@@ -37,6 +38,16 @@ static const op_line lines[] = {
   {"GlobalAveragePool", H, "T[2,3,7,9] > T[2,3,1,1]", 13}, {"GlobalAveragePool", "f", "T[1,2,1031] > T[1,2,1]", 13},
   {"GlobalMaxPool", H, "T[2,3,7,9] > T[2,3,1,1]", 13}, {"GlobalLpPool", "fd", "T[2,3,7,9] > T[2,3,1,1]", 13},
   {"GroupNormalization", F, "T[2,6,5,4] T[6] T[6] > T[2,6,5,4] ; num_groups=3", 21},
+  {"ArgMax", "f", "T[9,5]{1,1} > l[1,5] ; select_last_index=1", 13}, {"ArgMin", "f", "T[9,5]{1,1} > l[1,5] ; select_last_index=1", 13},
+  {"CumProd", "f", "T[3,7]{1,2} l#1 > T[3,7] ; reverse=1", 26}, {"CumProd", "f", "T[3,7]{1,2} l#0 > T[3,7] ; reverse=1 exclusive=1", 26},
+  {"GlobalLpPool", "f", "T[2,3,7,9] > T[2,3,1,1] ; p=3", 13}, {"Hardmax", "f", "T[5,5] > T[5,5] ; axis=0", 13},
+  {"LpNormalization", "f", "T[5,5] > T[5,5] ; axis=0 p=1", 13},
+  {"LpPool", "f", "T[1,3,7,9] > T[1,3,3,4] ; kernel_shape:2,2 strides:2,2 p=3", 13},
+  {"MeanVarianceNormalization", "f", "T[2,3,5,4] > T[2,3,5,4] ; axes:1,3", 13},
+  {"TopK", "f", "T[9,9] l=9 > T[9,9] l[9,9] ; axis=0", 13},
+  {"Softmax", "fd", "T[9,4]? > T[9,4]", 13}, {"LogSoftmax", "f", "T[9,4]? > T[9,4]", 13},
+  {"ReduceMax", "fd", "T[9,4]? l=1 > T[9,1]", 18}, {"ReduceMin", "f", "T[9,4]? l=1 > T[9,1]", 18}, {"ReduceSum", "f", "T[9,4]? l=1 > T[9,1]", 13},
+  {"CumSum", "f", "T[9,4]? l#1 > T[9,4]", 14},
   {"Hardmax", F, "T[3,37] > T[3,37]", 13},
   {"InstanceNormalization", H, "T[2,3,5,4] T[3] T[3] > T[2,3,5,4]", 13},
   {"InstanceNormalization", "f", "T[1,2,301] T[2] T[2] > T[1,2,301] ; epsilon~0.001", 13},

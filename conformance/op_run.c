@@ -215,7 +215,7 @@ static void look(launch *l, const op_want *want, place *const *all, uint32_t n) 
 /* ---------------------------------------------------------------- the calls */
 
 /* A driver may compile when the work gets to it, which takes its time on a machine that has other things to do. */
-enum { SYNC_MS = 60000 };
+enum { SYNC_MS = 60000, ROW = 24 };
 
 void op_sync(kit *k, heddle_pstream *stream) {
   kit_ok(k, k->t.stream.sync(stream, kit_patience_ms(k, SYNC_MS) * 1000000, &k->err), "stream.sync after op.run");
@@ -310,6 +310,11 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
   snprintf(what, sizeof what, "op.run of %s", l->words);
   for (int round = 0; round < ((how & OP_TWICE) != 0 && pair < 0 ? 2 : 1); round++) {
     kit_ok(k, k->t.op.run(made, &k->err), what);
+    for (uint32_t i = 0; i < ROW && (how & OP_ROW) != 0; i++) {
+      const heddle_status s = k->t.op.run(made, &k->err);
+      if (s == HEDDLE_ELIMIT) break; /* the queue is full */
+      kit_ok(k, s, what);
+    }
     op_sync(k, stream);
     look(l, want, all, n);
   }

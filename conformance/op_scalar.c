@@ -73,6 +73,7 @@ static void add_one(const maker *m, const char *types) {
   add(m, first_type(m), keep("T[]%s > %c[]", a, to));
   add(m, first_type(m), keep("T[2,0] > %c[2,0]", to));
   add(m, first_type(m), keep("T[5,1031]%s > %c[5,1031]", a, to));
+  add(m, first_type(m), keep("T[70003]%s > %c[70003]", a, to));
   add(m, "fd", keep("T[23]? > %c[23]", to));
 }
 
@@ -85,12 +86,14 @@ static void add_two(const maker *m, const char *types) {
                 {"[1]", "[1]", "[1]"},
                 {"[0,3]", "[3]", "[0,3]"},
                 {"[4,3,1,9]", "[1,3,5,1]", "[4,3,5,9]"},
-                {"[7,1029]", "[7,1]", "[7,1029]"}};
+                {"[7,1029]", "[7,1]", "[7,1029]"},
+                {"[70003]", "[70003]", "[70003]"}};
   const char *a = m->range[0], *b = m->range[1];
   const char to = m->result;
   add(m, types, keep("T[3,37]%s T[3,37]%s > %c[3,37]%s", a, b, to, m->attributes));
   if (m->attributes[0] != '\0') return;
   add(m, strchr(m->types, 'f') != NULL ? "fiB" : first_type(m), keep("T[5,33]%s T[33]%s > %c[5,33]", a, b, to));
+  if (strchr(m->types, 'f') != NULL) add(m, "f", keep("T[23,1]?%s T[23]?%s > %c[23,23]", a, b, to));
   for (size_t i = 0; i < COUNT(shapes); i++)
     add(m, first_type(m), keep("T%s%s T%s%s > %c%s", shapes[i].a, a, shapes[i].b, b, to, shapes[i].to));
 }

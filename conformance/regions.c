@@ -215,5 +215,5 @@ static void families(kit *k, void (*each)(void *sink, const char *word), void *s
 
 /* The limit is for drivers that compile each region when it is first met. */
 KIT_GROUP(kit_regions, "regions",
-          {"regions/compute", "a region of several nodes gives what its nodes give one by one", KIT_STAGE_DEVICE, 0,
-           300, compute, families});
+          {"regions/compute", "a region of several nodes gives what its nodes give one by one", KIT_STAGE_DEVICE,
+           KIT_SERIES, 300, compute, families});

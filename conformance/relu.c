@@ -28,39 +28,48 @@ static heddle_status take_offer(void *sink, const heddle_poffer *offer, heddle_e
   return HEDDLE_OK;
 }
 
-kit_relu kit_relu_new(kit *k, heddle_pdevice *dev, uint32_t index) {
+/* Relu over a row, as a region; what it points to is constant. */
+static const heddle_pregion *relu_region(void) {
   static const int64_t shape[1] = {COUNT};
   static const int32_t first = 0, second = 1;
-  const heddle_dtype f32 = {HEDDLE_DTYPE_FLOAT, 32, 1};
-  const heddle_pvalue values[2] = {
-      {.struct_size = sizeof values[0], .dtype = f32, .shape = shape, .ndim = 1},
-      {.struct_size = sizeof values[0], .dtype = f32, .shape = shape, .ndim = 1},
+  static const heddle_pvalue values[2] = {
+      {.struct_size = sizeof values[0], .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = shape, .ndim = 1},
+      {.struct_size = sizeof values[0], .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = shape, .ndim = 1},
   };
-  const heddle_pnode node = {.struct_size = sizeof node,
-                             .opset = 14,
-                             .domain = "",
-                             .op = "Relu",
-                             .name = "relu",
-                             .attrs = {NULL, 0, sizeof(heddle_pattr)},
-                             .inputs = &first,
-                             .outputs = &second,
-                             .n_inputs = 1,
-                             .n_outputs = 1};
-  const heddle_pregion region = {.struct_size = sizeof region,
-                                 .nodes = {&node, 1, sizeof node},
-                                 .values = {values, 2, sizeof values[0]},
-                                 .inputs = &first,
-                                 .outputs = &second,
-                                 .n_inputs = 1,
-                                 .n_outputs = 1};
+  static const heddle_pnode node = {.struct_size = sizeof node,
+                                    .opset = 14,
+                                    .domain = "",
+                                    .op = "Relu",
+                                    .name = "relu",
+                                    .attrs = {NULL, 0, sizeof(heddle_pattr)},
+                                    .inputs = &first,
+                                    .outputs = &second,
+                                    .n_inputs = 1,
+                                    .n_outputs = 1};
+  static const heddle_pregion region = {.struct_size = sizeof region,
+                                        .nodes = {&node, 1, sizeof node},
+                                        .values = {values, 2, sizeof values[0]},
+                                        .inputs = &first,
+                                        .outputs = &second,
+                                        .n_inputs = 1,
+                                        .n_outputs = 1};
+  return &region;
+}
+
+heddle_status kit_relu_prepare(kit *k, heddle_pdevice *dev, const kit_relu *like, heddle_pop **out, heddle_error *err) {
+  return k->t.op.prepare(dev, relu_region(), like->offer, out, err);
+}
+
+kit_relu kit_relu_new(kit *k, heddle_pdevice *dev, uint32_t index) {
   kit_relu relu = {.dev = dev};
   choice c = {0};
   if (!k->t.has_op) kit_skip(k, "the plugin has no operators");
-  heddle_status status = k->t.op.query(k->instance, index, &region, take_offer, &c, &k->err);
+  heddle_status status = k->t.op.query(k->instance, index, relu_region(), take_offer, &c, &k->err);
   if (status == HEDDLE_EUNSUPPORTED) kit_skip(k, "the device takes no Relu: %s", k->err.text);
   kit_ok(k, status, "op.query of Relu");
   if (!c.found) kit_skip(k, "the device takes Relu in layouts of its own only");
-  kit_ok(k, k->t.op.prepare(dev, &region, c.index, &relu.op, &k->err), "op.prepare of Relu");
+  relu.offer = c.index;
+  kit_ok(k, kit_relu_prepare(k, dev, &relu, &relu.op, &k->err), "op.prepare of Relu");
   if (c.workspace_bytes != 0) {
     const heddle_pmemory_desc desc = {.struct_size = sizeof desc,
                                       .kind = HEDDLE_MEMORY_DEVICE,
@@ -77,16 +86,21 @@ void kit_relu_free(kit *k, kit_relu *relu) {
   if (relu->workspace.buffer != NULL) kit_free(k, relu->dev, relu->workspace.buffer);
 }
 
-heddle_plaunch *kit_relu_bind(kit *k, const kit_relu *relu, heddle_pstream *s, heddle_pbuffer *x, heddle_pbuffer *y) {
-  const heddle_pslice in = {x, 0, KIT_RELU_BYTES}, out = {y, 0, KIT_RELU_BYTES};
+heddle_status kit_relu_try_bind(kit *k, const kit_relu *relu, heddle_pstream *s, heddle_pbuffer *x, heddle_pbuffer *y,
+                                heddle_plaunch **out, heddle_error *err) {
+  const heddle_pslice in = {x, 0, KIT_RELU_BYTES}, result = {y, 0, KIT_RELU_BYTES};
   const heddle_pbind operands = {.struct_size = sizeof operands,
                                  .inputs = &in,
-                                 .outputs = &out,
+                                 .outputs = &result,
                                  .n_inputs = 1,
                                  .n_outputs = 1,
                                  .workspace = relu->workspace};
+  return k->t.op.bind(relu->op, s, &operands, out, err);
+}
+
+heddle_plaunch *kit_relu_bind(kit *k, const kit_relu *relu, heddle_pstream *s, heddle_pbuffer *x, heddle_pbuffer *y) {
   heddle_plaunch *launch = NULL;
-  kit_ok(k, k->t.op.bind(relu->op, s, &operands, &launch, &k->err), "op.bind of Relu");
+  kit_ok(k, kit_relu_try_bind(k, relu, s, x, y, &launch, &k->err), "op.bind of Relu");
   return launch;
 }
 

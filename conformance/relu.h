@@ -9,12 +9,17 @@
 typedef struct kit_relu {
   heddle_pdevice *dev;
   heddle_pop *op;
+  uint32_t offer;
   heddle_pslice workspace; /* made for one launch at a time */
 } kit_relu;
 
 /* Prepares it on an open device with the given number; skips the case where the plugin does not take it. */
 kit_relu kit_relu_new(kit *k, heddle_pdevice *dev, uint32_t index);
 void kit_relu_free(kit *k, kit_relu *relu);
+/* Prepares one more as the first was, and binds one, for cases of which either may fail. */
+heddle_status kit_relu_prepare(kit *k, heddle_pdevice *dev, const kit_relu *like, heddle_pop **out, heddle_error *err);
+heddle_status kit_relu_try_bind(kit *k, const kit_relu *relu, heddle_pstream *s, heddle_pbuffer *x, heddle_pbuffer *y,
+                                heddle_plaunch **out, heddle_error *err);
 
 /* y = max(x, 0), bound to a stream; both buffers have KIT_RELU_BYTES. Freed with op.launch_free. */
 heddle_plaunch *kit_relu_bind(kit *k, const kit_relu *relu, heddle_pstream *s, heddle_pbuffer *x, heddle_pbuffer *y);

@@ -117,7 +117,8 @@ const char *check_cap_name(unsigned bit) {
               {HEDDLE_CAP_WAIT_BEFORE_SIGNAL, "wait-before-signal"},
               {HEDDLE_CAP_VIEWS, "views"},
               {HEDDLE_CAP_IMPORT_UNIFIED, "import-unified"},
-              {HEDDLE_CAP_POLLED, "polled"}};
+              {HEDDLE_CAP_POLLED, "polled"},
+              {HEDDLE_CAP_LIBRARIES, "libraries"}};
   for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
     if (caps[i].cap == UINT64_C(1) << bit) return caps[i].name;
   return NULL;

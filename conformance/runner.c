@@ -138,7 +138,7 @@ static const char *const proofs[] = {"streams/sync", "fences/signal-empty"};
 /* Runs one alone. */
 static void run_one(runner *r, check *c, bool survey) {
   char *reason;
-  check_process *p = check_start(r->o, c, survey, r->list, &reason);
+  check_process *p = check_start(r->o, &c, 1, survey, r->list, &reason);
   if (p == NULL) {
     not_started(c, reason);
     return;
@@ -205,38 +205,110 @@ static bool run_gate(runner *r, const char *name, uint32_t index, uint32_t stage
   return false;
 }
 
+/* ---- cases in series */
+
+typedef struct series {
+  check_process *process; /* NULL: none runs */
+  check *cases[CHECK_SERIES];
+  size_t n;
+} series;
+
+static bool joins(const check *c) {
+  return c->outcome == CHECK_WAITING && c->wanted && (c->what->flags & KIT_SERIES) != 0 && c->excuse == NULL &&
+         !c->alone;
+}
+
+/* As many that each job has two turns with what is left. */
+static size_t series_length(const runner *r, size_t from) {
+  size_t left = 0;
+  for (size_t i = from; i < r->list->count; i++) left += joins(&r->list->data[i]);
+  const size_t n = left / (2 * r->o->jobs);
+  return n < 1 ? 1 : n > CHECK_SERIES ? CHECK_SERIES : n;
+}
+
+/* The next case that waits, and what can follow it in its process; false where none waits. */
+static bool take_series(runner *r, size_t *next, series *out) {
+  check_list *list = r->list;
+  out->n = 0;
+  while (*next < list->count && out->n == 0) {
+    check *c = &list->data[(*next)++];
+    if (c->outcome != CHECK_WAITING || !c->wanted || unsupported(c)) continue;
+    out->cases[out->n++] = c;
+  }
+  if (out->n == 0) return false;
+  const check *first = out->cases[0];
+  if (!joins(first)) return true;
+  for (size_t most = series_length(r, *next - 1); *next < list->count && out->n < most; (*next)++) {
+    check *c = &list->data[*next];
+    if (!joins(c) || c->index != first->index || c->what->stage != first->what->stage) break;
+    out->cases[out->n++] = c;
+  }
+  return true;
+}
+
+/* A failure behind other cases may be theirs: the case is run again alone, and where it passes then, it needs them to fail. */
+static void judge_again(check *c, const check *before) {
+  char text[256];
+  if (c->outcome == CHECK_FAIL && before != NULL && c->fault != KIT_FAULT_HUNG) {
+    c->alone = true;
+    snprintf(text, sizeof text, "behind %s in one process, and not alone: ", before->name);
+    set_reason(c, text, c->reason != NULL ? c->reason : "");
+    free(c->behind);
+    free(c->notes);
+    free(c->output);
+    c->behind = c->reason;
+    c->reason = c->notes = c->output = NULL;
+    c->outcome = CHECK_WAITING;
+  } else if (c->alone && c->outcome == CHECK_PASS) {
+    c->outcome = CHECK_FAIL;
+    free(c->reason);
+    c->reason = c->behind;
+    c->behind = NULL;
+  }
+}
+
+/* What the process did not come to waits again, and what has to be judged again. */
+static void end_series(runner *r, series *s, size_t *next) {
+  for (size_t i = s->n; i-- > 0;) {
+    check *c = s->cases[i];
+    if (c->outcome == CHECK_RUNNING) c->outcome = CHECK_WAITING;
+    else judge_again(c, i > 0 ? s->cases[i - 1] : NULL);
+    if (c->outcome == CHECK_WAITING) *next = (size_t)(c - r->list->data) < *next ? (size_t)(c - r->list->data) : *next;
+    else excuse(c);
+  }
+  s->process = NULL;
+}
+
 static void run_rest(runner *r) {
-  check_process *running[64] = {NULL};
-  check *of[64] = {NULL};
+  series running[64] = {{0}};
+  check_process *processes[64];
   size_t next = 0, alive = 0, jobs = r->o->jobs;
   while (!interrupted) {
     for (size_t j = 0; j < jobs; j++) {
-      while (running[j] == NULL && next < r->list->count) {
-        check *c = &r->list->data[next++];
-        if (c->outcome != CHECK_WAITING || !c->wanted || unsupported(c)) continue;
+      series *s = &running[j];
+      while (s->process == NULL && take_series(r, &next, s)) {
         char *reason;
-        progress(r, c);
-        running[j] = check_start(r->o, c, false, r->list, &reason);
-        if (running[j] == NULL) {
-          not_started(c, reason);
+        progress(r, s->cases[0]);
+        s->process = check_start(r->o, s->cases, s->n, false, r->list, &reason);
+        if (s->process == NULL) {
+          for (size_t i = 0; i < s->n; i++) not_started(s->cases[i], i == 0 ? reason : NULL);
           continue;
         }
-        c->outcome = CHECK_RUNNING;
-        of[j] = c;
+        for (size_t i = 0; i < s->n; i++) s->cases[i]->outcome = CHECK_RUNNING;
         alive++;
       }
-      if (running[j] != NULL && check_poll(running[j])) {
-        excuse(of[j]);
-        running[j] = NULL;
+      if (s->process != NULL && check_poll(s->process)) {
+        end_series(r, s, &next);
         alive--;
       }
+      processes[j] = s->process;
     }
     flush_reports(r);
     if (alive == 0 && next >= r->list->count) break;
-    check_wait(running, jobs, 20);
+    check_wait(processes, jobs, 20);
   }
   for (size_t j = 0; j < jobs; j++)
-    if (running[j] != NULL) check_kill(running[j]);
+    if (running[j].process != NULL) check_kill(running[j].process);
 }
 
 /* The first two gates and the survey, after which the whole list is known. */

@@ -49,14 +49,21 @@ static void quiet(kit *k, heddle_pstream *s, const char *what) {
   kit_ok(k, status, what);
 }
 
+/* A pattern in a, work that takes a while, and a copy of a to the page behind it; not submitted. */
+static kit_busy *fetch_behind_work(kit *k, heddle_pstream *s, heddle_pbuffer *a, const kit_pinned *page,
+                                   uint32_t pattern) {
+  kit_put_pattern(k, s, a, 0, BYTES, pattern);
+  kit_busy *work = kit_busy_put(k, k->dev, s);
+  kit_d2h(k, s, page->buffer, 0, a, 0, BYTES);
+  return work;
+}
+
 static void query(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
   heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
   for (uint32_t i = 0; i < 4; i++) {
-    kit_put_pattern(k, s, a, 0, BYTES, i);
-    kit_busy *work = kit_busy_put(k, k->dev, s);
-    kit_d2h(k, s, page.buffer, 0, a, 0, BYTES);
+    kit_busy *work = fetch_behind_work(k, s, a, &page, i);
     kit_submit(k, s);
     quiet(k, s, "stream.query of submitted work");
     kit_pinned_invalidate(k, &page);
@@ -74,13 +81,34 @@ static void sync_done(kit *k) {
   kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
   heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
   for (uint32_t i = 0; i < 4; i++) {
-    kit_put_pattern(k, s, a, 0, BYTES, i);
-    kit_busy *work = kit_busy_put(k, k->dev, s);
-    kit_d2h(k, s, page.buffer, 0, a, 0, BYTES);
+    kit_busy *work = fetch_behind_work(k, s, a, &page, i);
     kit_sync(k, s); /* which submits */
     kit_pinned_invalidate(k, &page);
     kit_same(k, page.at, BYTES, i, "what d2h had brought when stream.sync returned");
     kit_ok(k, k->t.stream.query(s, &k->err), "stream.query right after stream.sync");
+    kit_busy_free(k, work);
+  }
+  kit_free(k, k->dev, a);
+  kit_pinned_free(k, &page);
+  k->t.stream.close(s);
+}
+
+/* Without a limit both wait as long as it takes. */
+static void sync_endless(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
+  kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
+  for (uint32_t i = 0; i < 4; i++) {
+    kit_busy *work = fetch_behind_work(k, s, a, &page, i);
+    if (i % 2 == 0) {
+      kit_ok(k, k->t.stream.sync(s, UINT64_MAX, &k->err), "stream.sync without a limit, over busy work");
+    } else {
+      kit_submit(k, s);
+      kit_ok(k, k->t.device.idle(k->dev, UINT64_MAX, &k->err), "device.idle without a limit, over busy work");
+    }
+    kit_pinned_invalidate(k, &page);
+    kit_same(k, page.at, BYTES, i, "what d2h had brought when a wait without a limit returned");
+    kit_sync(k, s);
     kit_busy_free(k, work);
   }
   kit_free(k, k->dev, a);
@@ -216,6 +244,7 @@ KIT_GROUP(
     ON_DEVICE("order", "work in a stream runs in order", 0, 30, order),
     ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, query),
     ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, sync_done),
+    ON_DEVICE("sync-endless", "sync and idle without a limit wait until the work has ended", 0, 60, sync_endless),
     ON_DEVICE("sync-short", "sync is HEDDLE_ETIMEOUT when its time is over, and harms no work", 0, 60, sync_short),
     ON_DEVICE("close-busy", "a stream closed over its work lets it finish", 0, 60, close_busy),
     ON_DEVICE("many", "48 streams at once", 0, 30, many),

@@ -69,6 +69,7 @@ static int take(const char *name, const char *value, check_options *o) {
                {"case", offsetof(check_options, run)},
                {"word", offsetof(check_options, word)}};
   if (strcmp(name, "only") == 0) return add(&o->only, value);
+  if (strcmp(name, "then") == 0) return add(&o->then, value);
   if (strcmp(name, "set") == 0) {
     const char *equals = strchr(value, '=');
     if (equals == NULL || equals == value) return wrong("--set needs KEY=VALUE, not '%s'", value);
@@ -129,4 +130,5 @@ int check_read_words(int argc, char **argv, check_options *o) {
 void check_words_finish(check_options *o) {
   free(o->only.data);
   free(o->settings.data);
+  free(o->then.data);
 }

@@ -48,8 +48,8 @@ static void destroy(heddle_context *ctx) {
   heddle__pool_release(ctx->pool);
   heddle__trace_release(ctx->trace);
   heddle__config_release(ctx->config);
-  heddle__beside *beside = atomic_load(&ctx->beside);
-  if (beside != NULL) beside->free(beside);
+  heddle__attachment *attached = atomic_load(&ctx->attached);
+  if (attached != NULL) attached->free(attached);
   if (ctx->has_lock) {
     pthread_cond_destroy(&ctx->cond);
     pthread_mutex_destroy(&ctx->lock);
@@ -57,11 +57,11 @@ static void destroy(heddle_context *ctx) {
   heddle__free(ctx);
 }
 
-heddle__beside *heddle__context_beside(heddle_context *ctx, heddle__beside *(*make)(void)) {
-  heddle__beside *there = atomic_load_explicit(&ctx->beside, memory_order_acquire);
+heddle__attachment *heddle__context_attached(heddle_context *ctx, heddle__attachment *(*make)(void)) {
+  heddle__attachment *there = atomic_load_explicit(&ctx->attached, memory_order_acquire);
   if (there != NULL) return there;
-  heddle__beside *made = make();
-  if (made == NULL || atomic_compare_exchange_strong(&ctx->beside, &there, made)) return made;
+  heddle__attachment *made = make();
+  if (made == NULL || atomic_compare_exchange_strong(&ctx->attached, &there, made)) return made;
   made->free(made); /* another thread was first */
   return there;
 }

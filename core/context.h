@@ -28,15 +28,15 @@ heddle_status heddle__check_fork(heddle_error *err);
 struct heddle__trace;
 struct heddle__trace *heddle__context_trace(heddle_context *ctx);
 
-/* What another room keeps with a context; the first member of its struct. free is called at the context's end, when no
- * device is open. */
-typedef struct heddle__beside {
-  void (*free)(struct heddle__beside *self);
-} heddle__beside;
+/* What another part of the library attaches to a context: the first member of its struct. free is called when the context ends
+ * and no device is open. */
+typedef struct heddle__attachment {
+  void (*free)(struct heddle__attachment *self);
+} heddle__attachment;
 
-/* Gives it, made by make when it is first asked for; NULL: make gave none. There is one room, so there is one. Any thread;
+/* Gives it, made by make when it is first asked for; NULL: make gave none. Only the table of routes is attached so. Any thread;
  * takes no lock. */
-heddle__beside *heddle__context_beside(heddle_context *ctx, heddle__beside *(*make)(void));
+heddle__attachment *heddle__context_attached(heddle_context *ctx, heddle__attachment *(*make)(void));
 
 uint64_t heddle__now_ns(void);
 

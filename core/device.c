@@ -13,7 +13,7 @@
 
 enum { FAULT_NONE = 0, FAULT_KEPT = 1, FAULT_FILLING = 2 };
 #define CLOSE_WAIT_NS UINT64_C(3000000000)
-#define RESET_WAIT_NS UINT64_C(300000000)
+#define RESET_WAIT_NS UINT64_C(200000000)
 #define WATCHDOG "watchdog_ms"
 
 typedef struct gate {

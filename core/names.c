@@ -7,6 +7,10 @@ void heddle__dtype_name(heddle_dtype dtype, char out[32]) {
   static const char *const names[] = {"int", "uint", "float", "handle", "bfloat", "complex"};
   static const char *const float8[] = {"e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0"}; /* DLPack's types 10 to 14 */
   char lanes[8] = "";
+  if (dtype.bits == 0) {
+    snprintf(out, 32, "unknown");
+    return;
+  }
   if (dtype.lanes != 1) snprintf(lanes, sizeof lanes, "x%u", (unsigned)dtype.lanes);
   if (dtype.code == HEDDLE_DTYPE_BOOL && dtype.bits == 8) {
     snprintf(out, 32, "bool%s", lanes);

@@ -64,10 +64,10 @@ struct heddle_context {
   heddle__log log;
   heddle__config *config;
   heddle__pool *pool;
-  struct heddle__trace *trace;      /* always there; open or not */
-  _Atomic(heddle__beside *) beside; /* core/context.h */
-  heddle__beside *ranks;            /* executor/ranks.h; NULL. Set before any thread uses the context */
-  char *folder;                     /* of libheddle; "" where it is not known */
+  struct heddle__trace *trace;            /* always there; open or not */
+  _Atomic(heddle__attachment *) attached; /* core/context.h */
+  heddle__attachment *ranks;              /* executor/ranks.h; NULL. Set before any thread uses the context */
+  char *folder;                           /* of libheddle; "" where it is not known */
   char *allowed; /* core/privileged.c: the administrator's list of plugins for privileged processes; or NULL */
   heddle__plugins plugins;
   /* Of core/wanted.c: one thread loads at a time, without the lock, while others wait. */
@@ -75,7 +75,7 @@ struct heddle_context {
   pthread_cond_t cond;
   bool has_lock, busy;
   pthread_t loader;        /* while busy */
-  atomic_bool told;        /* which plugins are not loaded was said */
+  atomic_bool reported;    /* the log has which plugins are not loaded */
   atomic_bool complete;    /* all plugins were seen: what follows is there, and final */
   heddle_device **devices; /* all of them, plugin by plugin; borrowed from the plugins */
   size_t n_devices;

@@ -77,7 +77,7 @@ heddle_status heddle__want_first(heddle_context *ctx, heddle_error *err) {
 }
 
 void heddle__want_tell(heddle_context *ctx) {
-  if (atomic_load(&ctx->complete) || atomic_exchange(&ctx->told, true)) return;
+  if (atomic_load(&ctx->complete) || atomic_exchange(&ctx->reported, true)) return;
   for (size_t i = 0; i < ctx->plugins.count; i++) {
     const heddle__plugin *p = ctx->plugins.data[i];
     if (!atomic_load(&p->seen))

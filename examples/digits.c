@@ -81,7 +81,7 @@ static heddle_status trace(digits *d, heddle_executor *ex, const char *path) {
 }
 
 /* All images; trace_path, where it is not NULL, gets a trace of three of them, and the plan is printed. */
-static heddle_status run(digits *d, trial *t, const char *trace_path) {
+static heddle_status run_trial(digits *d, trial *t, const char *trace_path) {
   char graph[1024];
   heddle_model *model = NULL;
   heddle_executor *ex = NULL;
@@ -184,7 +184,7 @@ static int check(digits *d, const char *out_dir) {
     trials[n++] = all_trials[i];
   }
   for (int i = 0; i < n; i++) {
-    if (run(d, &trials[i], i == 0 ? path : NULL) != HEDDLE_OK) {
+    if (run_trial(d, &trials[i], i == 0 ? path : NULL) != HEDDLE_OK) {
       fprintf(stderr, "digits: %s: %s\n", trials[i].name, d->err.text[0] != '\0' ? d->err.text : "out of memory");
       good = 0;
       break;

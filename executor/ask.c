@@ -194,6 +194,15 @@ static const void *copied(heddle__plan *plan, const void *from, size_t count, si
   return to;
 }
 
+static heddle_status check_entries(const heddle_pregion *r, const int32_t *entries, uint64_t n, uint32_t width,
+                                   heddle_error *err) {
+  const uint64_t bad = offer_bad_entry(r, entries, n, width);
+  if (bad == n) return HEDDLE_OK;
+  return heddle__fail(err, HEDDLE_EABI, "an offer pairs input %d with output %d of a region with %u and %u",
+                      (int)entries[width * bad], (int)entries[width * bad + 1], (unsigned)r->n_inputs,
+                      (unsigned)r->n_outputs);
+}
+
 static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_error *err) {
   sink *k = ctx;
   heddle__answer *a = k->answer;
@@ -203,13 +212,11 @@ static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_e
   if (fault != NULL) return heddle__fail(err, HEDDLE_EABI, "the plugin broke the contract of op.query: %s", fault);
   memset(&o, 0, sizeof o);
   memcpy(&o, theirs, theirs->struct_size < sizeof o ? theirs->struct_size : sizeof o);
-  for (uint64_t i = 0; o.in_place != NULL && i < o.n_in_place; i++) {
-    int32_t in = o.in_place[2 * i], out = o.in_place[2 * i + 1];
-    if (in < 0 || (uint32_t)in >= r->n_inputs || out < 0 || (uint32_t)out >= r->n_outputs) {
-      return heddle__fail(err, HEDDLE_EABI, "an offer pairs input %d with output %d of a region with %u and %u",
-                          (int)in, (int)out, (unsigned)r->n_inputs, (unsigned)r->n_outputs);
-    }
-  }
+  if (o.in_place == NULL) o.n_in_place = 0;
+  if (o.extends == NULL) o.n_extends = 0;
+  heddle_status s = check_entries(r, o.in_place, o.n_in_place, OFFER_IN_PLACE, err);
+  if (s == HEDDLE_OK) s = check_entries(r, o.extends, o.n_extends, OFFER_EXTENDS, err);
+  if (s != HEDDLE_OK) return s;
   if (a->n_offers == k->capacity) {
     uint32_t grown = k->capacity == 0 ? 2 : 2 * k->capacity;
     heddle__offer *more = heddle__plan_alloc(k->plan, grown, sizeof *more);
@@ -223,15 +230,17 @@ static heddle_status take_offer(void *ctx, const heddle_poffer *theirs, heddle_e
   mine->input_layouts = copied(k->plan, o.input_layouts, r->n_inputs, sizeof *o.input_layouts);
   mine->output_layouts = copied(k->plan, o.output_layouts, r->n_outputs, sizeof *o.output_layouts);
   mine->input_flags = copied(k->plan, o.input_flags, r->n_inputs, sizeof *o.input_flags);
-  mine->in_place = copied(k->plan, o.in_place, o.in_place != NULL ? 2 * o.n_in_place : 0, sizeof *o.in_place);
-  mine->n_in_place = o.in_place != NULL ? o.n_in_place : 0;
+  mine->in_place = copied(k->plan, o.in_place, OFFER_IN_PLACE * o.n_in_place, sizeof *o.in_place);
+  mine->n_in_place = o.n_in_place;
+  mine->extends = copied(k->plan, o.extends, OFFER_EXTENDS * o.n_extends, sizeof *o.extends);
+  mine->n_extends = o.n_extends;
   mine->workspace_bytes = o.workspace_bytes;
   mine->workspace_align = o.workspace_align == 0 ? 1 : o.workspace_align;
   mine->kept_bytes = o.kept_bytes;
   mine->launch_bytes = o.launch_bytes;
   mine->cost_ns = o.cost_ns > 0 && o.cost_ns <= 1e18 ? o.cost_ns : 0; /* what is no time is as if unknown */
   if (mine->input_layouts == NULL || mine->output_layouts == NULL || mine->input_flags == NULL ||
-      mine->in_place == NULL) {
+      mine->in_place == NULL || mine->extends == NULL) {
     return heddle__no_memory(err, "an offer");
   }
   for (uint32_t i = 0; i < r->n_inputs; i++) {

@@ -44,10 +44,17 @@ static heddle_status take_ports(heddle__bound *b, heddle_error *err) {
     b->n_inputs += plan->allocs[i].kind == HEDDLE__ALLOC_INPUT;
     b->n_outputs += plan->allocs[i].kind == HEDDLE__ALLOC_OUTPUT;
   }
+  for (uint32_t k = 0; k < plan->req.n_ties; k++) b->n_outputs += plan->updates[k].step != HEDDLE__NONE;
   b->inputs = heddle__alloc(b->n_inputs, sizeof *b->inputs);
   b->outputs = heddle__alloc(b->n_outputs, sizeof *b->outputs);
   if (b->inputs == NULL || b->outputs == NULL) return heddle__no_memory(err, "inputs and outputs");
   uint32_t in = 0, out = 0;
+  for (uint32_t k = 0; k < plan->req.n_ties; k++) { /* outputs in the memory of their inputs */
+    const heddle__update *u = &plan->updates[k];
+    if (u->step == HEDDLE__NONE) continue;
+    const heddle__instance *it = &plan->instances[u->output];
+    b->outputs[out++] = (heddle__port){it->io, it->alloc, u->output, NULL};
+  }
   for (uint32_t i = 0; i < plan->n_allocs; i++) {
     const heddle__allocation *a = &plan->allocs[i];
     if (a->kind != HEDDLE__ALLOC_INPUT && a->kind != HEDDLE__ALLOC_OUTPUT) continue;

@@ -286,6 +286,7 @@ heddle_status heddle__pass_copies(heddle__plan *plan, heddle_error *err) {
     if (r->kind != HEDDLE__REGION_VIEW && is_needed(&c, r)) s = add_operator(&c, i, err);
   }
   if (s == HEDDLE_OK) s = add_outputs(&c, err);
+  if (s == HEDDLE_OK) s = heddle__order_updates(&c, err);
   if (s == HEDDLE_OK) s = add_finish(&c, err);
   return s;
 }

@@ -55,6 +55,8 @@ heddle_status heddle__host_space(heddle__copier *c, uint32_t value, uint32_t hom
 
 /* homes.c: which inputs and outputs lie in memory of a device that stays there between runs; before anything is placed. */
 heddle_status heddle__choose_homes(heddle__copier *c, heddle_error *err);
+/* After all steps are there: operators that could update a state value in place wait for those before them that read it. */
+heddle_status heddle__order_updates(heddle__copier *c, heddle_error *err);
 
 /* steps.c: new instances, holders and steps. Pointers to steps and instances are valid until the next one is added. */
 heddle_status heddle__add_instance(heddle__copier *c, uint32_t value, uint32_t space, heddle__role role, uint32_t io,

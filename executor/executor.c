@@ -81,6 +81,7 @@ HEDDLE__COLD void heddle__single_free(heddle_executor *ex) {
   heddle__free(ex->args);
   heddle__free(ex->results);
   heddle__model_retry_orphans(ex->active);
+  if (ex->active != ex->model) heddle__model_retry_orphans(ex->model); /* of devices that it went on without */
   atomic_fetch_sub(&ex->active->users, 1);
   heddle_model_release(ex->model);
   heddle__free(ex);
@@ -389,6 +390,7 @@ HEDDLE__COLD heddle_status heddle__single_add_stats(heddle_executor *ex, heddle_
   all->growths += atomic_load(&ex->growths);
   all->device_bytes += bytes + heddle__states_bytes(ex);
   if (atomic_load(&ex->dead) != HEDDLE_OK) all->orphan_bytes += bytes;
+  all->orphan_bytes += heddle__model_orphan_bytes(ex->model);
   return HEDDLE_OK;
 }
 

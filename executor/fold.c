@@ -24,6 +24,11 @@ typedef struct fold {
   int64_t place[HEDDLE__MAX_NDIM]; /* of the element that is made */
 } fold;
 
+/* This is asked for each element, and few names begin with the same letter. */
+static bool is_op(const heddle__node *node, const char *name) {
+  return node->op[0] == name[0] && strcmp(node->op, name) == 0;
+}
+
 /* ---------------------------------------------------------------- elements */
 
 static bool is_real(heddle_dtype t) {
@@ -85,11 +90,11 @@ static bool elementwise(const fold *f, heddle__number *out) {
     if (f->in[i] == NULL) return false; /* absent */
     if (i < 3) in[i] = load(f->in[i], broadcast_index(f->in[i], f->place, f->out->ndim));
   }
-  if (n == 1 && (strcmp(f->node->op, "Min") == 0 || strcmp(f->node->op, "Max") == 0)) {
+  if (n == 1 && (is_op(f->node, "Min") || is_op(f->node, "Max"))) {
     *out = in[0];
     return true;
   }
-  if (n < 3 || strcmp(f->node->op, "Where") == 0) return heddle__fold_number(f->node->op, in, n, out);
+  if (n < 3 || is_op(f->node, "Where")) return heddle__fold_number(f->node->op, in, n, out);
   *out = in[0];
   for (uint32_t i = 1; i < n; i++) { /* Min and Max of many */
     step[0] = *out;
@@ -101,17 +106,16 @@ static bool elementwise(const fold *f, heddle__number *out) {
 
 /* Operators that move elements: place becomes that in an input, which is returned; NULL where it is none of these. */
 static const heddle__known *moved(const fold *f, int64_t *place) {
-  const char *op = f->node->op;
   const heddle__known *x = f->in[0];
   int64_t list[2][HEDDLE__MAX_NDIM], from;
   uint32_t axis, count[2];
   if (x == NULL) return NULL;
   memcpy(place, f->place, sizeof f->place);
-  if (strcmp(op, "Expand") == 0) {
+  if (is_op(f->node, "Expand")) {
     for (uint32_t d = 0; d < x->ndim; d++) place[d] = x->shape[d] == 1 ? 0 : f->place[f->out->ndim - x->ndim + d];
     return x;
   }
-  if (strcmp(op, "Slice") == 0) {
+  if (is_op(f->node, "Slice")) {
     uint32_t axes;
     int64_t named[HEDDLE__MAX_NDIM];
     if (heddle__operand_ints(f->g, f->node, f->in, 1, list[0], &count[0], NULL, NULL) != HEDDLE_OK ||
@@ -126,7 +130,7 @@ static const heddle__known *moved(const fold *f, int64_t *place) {
     }
     return x;
   }
-  if (strcmp(op, "Transpose") == 0) {
+  if (is_op(f->node, "Transpose")) {
     uint64_t n;
     const int64_t *perm = heddle__attr_ints(f->node, "perm", &n);
     for (uint32_t d = 0; d < x->ndim; d++) {
@@ -135,7 +139,7 @@ static const heddle__known *moved(const fold *f, int64_t *place) {
     }
     return x;
   }
-  bool concat = strcmp(op, "Concat") == 0, gather = strcmp(op, "Gather") == 0, split = strcmp(op, "Split") == 0;
+  const bool concat = is_op(f->node, "Concat"), gather = is_op(f->node, "Gather"), split = is_op(f->node, "Split");
   if (!concat && !gather && !split) return NULL;
   if (heddle__attr_axis(f->g, f->node, 0, x->ndim, false, &axis, NULL) != HEDDLE_OK) return NULL;
   if (concat) {
@@ -165,20 +169,20 @@ static bool made(const fold *f, int64_t i, heddle__number *out) {
   const heddle__node *node = f->node;
   const heddle_pattr *attr = node->n_attrs > 0 ? &node->attrs[0] : NULL;
   *out = (heddle__number){is_real(f->out->dtype), 0, 0};
-  if (strcmp(node->op, "Shape") == 0 && f->in[0] != NULL) {
+  if (is_op(node, "Shape") && f->in[0] != NULL) {
     int64_t first, last;
     heddle__shape_range(node, f->in[0]->ndim, &first, &last);
     out->whole = f->in[0]->shape[first + i];
-  } else if (strcmp(node->op, "Constant") == 0 && attr != NULL) {
+  } else if (is_op(node, "Constant") && attr != NULL) {
     if (out->real) out->value = ((const double *)attr->data)[i];
     else out->whole = ((const int64_t *)attr->data)[i];
-  } else if (strcmp(node->op, "ConstantOfShape") == 0) {
+  } else if (is_op(node, "ConstantOfShape")) {
     attr = heddle__attr(node, "value_float");
     out->real = attr != NULL;
     out->whole = heddle__attr_int(node, "value_int", 0);
     out->value = attr != NULL ? *(const double *)attr->data : (double)out->whole;
     return true;
-  } else if (strcmp(node->op, "Range") == 0) {
+  } else if (is_op(node, "Range")) {
     heddle__number start = load(f->in[0], 0), step = load(f->in[2], 0);
     out->whole = (int64_t)((uint64_t)start.whole + (uint64_t)i * (uint64_t)step.whole);
     out->value = start.value + (double)i * step.value;
@@ -194,7 +198,7 @@ static bool reduced(const fold *f, int64_t n, heddle__number *out) {
   static const char *const names[] = {"ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"};
   static const char *const steps[] = {"Add", "Mul", "Max", "Min"};
   for (int i = 0; i < 4; i++) {
-    if (strcmp(f->node->op, names[i]) != 0) continue;
+    if (!is_op(f->node, names[i])) continue;
     heddle__number pair[2];
     if (n == 0) return false;
     *out = load(f->in[0], 0);
@@ -284,7 +288,7 @@ static heddle_status by_kernel(const fold *f, const heddle__known *outs, char *d
 static bool by_element(fold *f, char *data) {
   const int64_t n = (int64_t)(f->out->bytes / heddle__dtype_bytes(f->out->dtype));
   bool known = f->node->domain[0] == '\0' && is_known_type(f->out->dtype);
-  for (uint32_t i = 0; i < f->node->n_inputs && known && strcmp(f->node->op, "Shape") != 0; i++)
+  for (uint32_t i = 0; i < f->node->n_inputs && known && !is_op(f->node, "Shape"); i++)
     known = f->in[i] == NULL || is_known_type(f->in[i]->dtype);
   for (int64_t i = 0; i < n && known; i++) {
     heddle__number x;
@@ -300,7 +304,7 @@ heddle_status heddle__fold(heddle__plan *plan, heddle__fold_room *room, const he
   heddle__known *out = &outs[which];
   fold f = {.g = plan->req.graph, .node = node, .in = inputs, .out = out, .output = which};
   char *data = NULL;
-  const bool shape = strcmp(node->op, "Shape") == 0;
+  const bool shape = is_op(node, "Shape");
   for (uint32_t i = 0; i < node->n_inputs && !shape; i++)
     if (!is_known(inputs[i])) return HEDDLE_OK;
   if (out->bytes == 0) return HEDDLE_OK;

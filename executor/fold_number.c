@@ -72,7 +72,7 @@ static int compared(const heddle__number *a, const heddle__number *b) {
 
 static int op_of(const char *name) {
   int op = 0;
-  while (op <= CAST && strcmp(name, names[op]) != 0) op++;
+  while (op <= CAST && (name[0] != names[op][0] || strcmp(name, names[op]) != 0)) op++;
   return op;
 }
 

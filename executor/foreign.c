@@ -1,5 +1,6 @@
 /* executor/foreign.c: what place and regions ask of a compiled library in place of a device's plugin. On inline devices
- * of type cpu its functions take addresses; on devices that its modules have code for, whole buffers. */
+ * of type cpu its functions take addresses; on devices that its modules have code for, whole buffers. Devices with
+ * HEDDLE_CAP_LIBRARIES get the library with the question, and run its functions themselves. */
 #include "executor/foreign.h"
 
 #include <string.h>
@@ -8,6 +9,10 @@
 #include "core/error.h"
 #include "core/failure.h"
 #include "modules/call_device.h"
+
+static bool takes_libraries(const heddle_device *dev) {
+  return (dev->desc.caps & HEDDLE_CAP_LIBRARIES) != 0 && dev->t->has_op;
+}
 
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err) {
   m->library = heddle_module_retain(library);
@@ -20,6 +25,10 @@ heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, hedd
     bool is_inline = heddle__device_inline(dev);
     heddle__tvm_caller *caller = &m->callers[i];
     *caller = (heddle__tvm_caller){.library = library->library, .pool = heddle__context_pool(m->ctx), .dev = dev};
+    if (takes_libraries(dev) && !library->is_system) {
+      s = heddle__module_image(library, err);
+      continue;
+    }
     if (is_inline && (dev->desc.type != HEDDLE_DEVICE_CPU || dev->t->memory.native == NULL)) continue;
     if (!is_inline && (!dev->t->has_module || !library->t->serves(library->library, dev->desc.type))) continue;
     if (!is_inline) s = library->t->attach(caller, err);
@@ -36,15 +45,18 @@ void heddle__foreign_finish(heddle_model *m) {
   heddle__free(m->callers);
 }
 
-/* The node as the library sees it: its op is the function. Memory is the plan's. */
-static heddle_status rename_node(heddle__plan *plan, const heddle__node *n, heddle_pnode *node, heddle_error *err) {
-  heddle_pattr *flat = heddle__plan_alloc(plan, 1, sizeof *flat);
-  int64_t *value = heddle__plan_alloc(plan, 1, sizeof *value);
-  if (flat == NULL || value == NULL) return heddle__no_memory(err, "a node's function");
-  *value = n->flatten_data;
-  *flat = (heddle_pattr){sizeof *flat, HEDDLE_ATTR_INT, "flatten_data", value, 1};
+/* The node as the library sees it: its op is the function, and its attributes are n numbers. Memory is the plan's. */
+static heddle_status rename_node(heddle__plan *plan, const heddle__node *n, heddle_pnode *node,
+                                 const char *const *names, const int64_t *numbers, uint32_t count, heddle_error *err) {
+  heddle_pattr *attrs = heddle__plan_alloc(plan, count, sizeof *attrs);
+  int64_t *values = heddle__plan_alloc(plan, count, sizeof *values);
+  if (attrs == NULL || values == NULL) return heddle__no_memory(err, "a node's function");
+  for (uint32_t i = 0; i < count; i++) {
+    values[i] = numbers[i];
+    attrs[i] = (heddle_pattr){sizeof attrs[i], HEDDLE_ATTR_INT, names[i], &values[i], 1};
+  }
   node->op = n->func_name;
-  node->attrs = (heddle_parray){flat, 1, sizeof *flat};
+  node->attrs = (heddle_parray){attrs, count, sizeof *attrs};
   return HEDDLE_OK;
 }
 
@@ -60,6 +72,7 @@ static heddle_status offer(heddle__plan *plan, heddle__answer *a, uint32_t flags
                                  .output_layouts = plain,
                                  .input_flags = (const uint32_t *)(const void *)plain,
                                  .in_place = (const int32_t *)(const void *)plain,
+                                 .extends = (const int32_t *)(const void *)plain,
                                  .workspace_align = 1};
   return HEDDLE_OK;
 }
@@ -136,22 +149,61 @@ static heddle_status check_scopes(const heddle__plan *plan, const heddle__node *
   return s;
 }
 
+/* The file is one value more, which is no operand: a plugin that sends values away sends it once. */
+static heddle_status ask_plugin(heddle__plan *plan, const heddle__node *n, int32_t type, uint32_t device,
+                                heddle__answer *a, heddle_error *err) {
+  static const char *const names[] = {"flatten_data", "library", "device_type"};
+  const heddle_module *library = plan->req.library;
+  const uint64_t count = a->ask->values.count;
+  const int64_t numbers[] = {n->flatten_data, (int64_t)count, type};
+  heddle_pvalue *values = heddle__plan_alloc(plan, count + 1, sizeof *values);
+  int64_t *bytes = heddle__plan_alloc(plan, 1, sizeof *bytes);
+  if (values == NULL || bytes == NULL) return heddle__no_memory(err, "a node's function");
+  memcpy(values, a->ask->values.data, count * sizeof *values);
+  *bytes = (int64_t)library->image_bytes;
+  values[count] = (heddle_pvalue){.struct_size = sizeof *values,
+                                  .dtype = {HEDDLE_DTYPE_UINT, 8, 1},
+                                  .shape = bytes,
+                                  .data = library->image,
+                                  .data_bytes = library->image_bytes,
+                                  .ndim = 1};
+  a->ask->values = (heddle_parray){values, count + 1, sizeof *values};
+  heddle_pnode *node = (heddle_pnode *)(uintptr_t)a->ask->nodes.data;
+  node->domain = HEDDLE_DOMAIN_LIBRARY;
+  heddle_status s = rename_node(plan, n, node, names, numbers, 3, err);
+  return s == HEDDLE_OK ? heddle__ask(plan, device, a, err) : s;
+}
+
+/* Whether the library has the function at all, and code for the device where it runs here. */
+static heddle_status check_function(const heddle__plan *plan, const heddle__node *n, const heddle_device *dev,
+                                    int32_t type, heddle_error *err) {
+  const heddle_module *library = plan->req.library;
+  const char *kind;
+  int32_t of;
+  if (!takes_libraries(dev) || library->image == NULL)
+    return heddle__library_fits(library, n->func_name, type, dev, err);
+  return library->t->find(library->library, n->func_name, &of, &kind, err);
+}
+
 heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uint32_t device, heddle__answer *a,
                                   heddle_error *err) {
+  static const char *const names[] = {"flatten_data"};
+  const int64_t numbers[] = {n->flatten_data};
   const heddle_device *dev = plan->devices[device].dev;
   const int32_t *said = plan->req.graph->device_index;
-  heddle_status s =
-      heddle__library_fits(plan->req.library, n->func_name, said != NULL ? said[n->first_entry] : 0, dev, err);
+  const int32_t type = said != NULL ? said[n->first_entry] : 0;
+  heddle_status s = check_function(plan, n, dev, type, err);
   if (s == HEDDLE_OK) s = check_scopes(plan, n, dev, err);
   if (s != HEDDLE_OK) return s == HEDDLE_ENOTFOUND ? heddle__prefix(err, HEDDLE_EUNSUPPORTED, "%s", "") : s;
-  s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, err);
+  if (takes_libraries(dev)) return ask_plugin(plan, n, type, device, a, err);
+  s = rename_node(plan, n, (heddle_pnode *)(uintptr_t)a->ask->nodes.data, names, numbers, 1, err);
   return s == HEDDLE_OK ? offer(plan, a, heddle__device_inline(dev) ? 0 : HEDDLE_OFFER_BARE, err) : s;
 }
 
 void heddle__foreign_take(heddle__plan *plan, heddle__region *r) {
   const heddle_module *library = plan->req.library;
   uint64_t align = library->t->alignment(library->library);
-  r->foreign = &plan->req.foreigns[r->device];
+  if (!takes_libraries(plan->devices[r->device].dev)) r->foreign = &plan->req.foreigns[r->device];
   for (uint32_t i = 0; i < r->n_inputs + r->n_outputs; i++) {
     uint32_t value = i < r->n_inputs ? r->inputs[i] : r->outputs[i - r->n_inputs];
     heddle__value *v = &plan->values[plan->values[value].same_as];

@@ -61,3 +61,39 @@ heddle_status heddle__choose_homes(heddle__copier *c, heddle_error *err) {
   }
   return HEDDLE_OK;
 }
+
+static bool touches(const heddle__step *step, uint32_t instance, heddle__access_kind kind) {
+  for (uint32_t k = 0; k < step->n_accesses; k++)
+    if (step->accesses[k].instance == instance && step->accesses[k].kind == kind) return true;
+  return false;
+}
+
+/* Steps before a step that read an instance are added to what it comes after. */
+static heddle_status add_readers(heddle__plan *plan, uint32_t step, uint32_t instance, heddle_error *err) {
+  heddle__step *s = &plan->steps[step];
+  uint32_t *deps = heddle__plan_alloc(plan, (size_t)s->n_deps + step, sizeof *deps), n = 0;
+  if (deps == NULL) return heddle__no_memory(err, "the order of state values");
+  for (; n < s->n_deps; n++) deps[n] = s->deps[n];
+  for (uint32_t i = 0; i < step; i++)
+    if (touches(&plan->steps[i], instance, HEDDLE__ACCESS_READ)) deps[n++] = i;
+  s->deps = deps;
+  s->n_deps = n;
+  return HEDDLE_OK;
+}
+
+heddle_status heddle__order_updates(heddle__copier *c, heddle_error *err) {
+  heddle__plan *plan = c->plan;
+  for (uint32_t k = 0; k < plan->req.n_ties; k++) {
+    const heddle__tie *tie = &plan->req.ties[k];
+    const uint32_t out = plan->outputs[tie->output].instance;
+    const uint32_t in = heddle__input_instance(plan, tie->arg);
+    uint32_t step = 0;
+    while (step < plan->n_steps && !touches(&plan->steps[step], out, HEDDLE__ACCESS_WRITE)) step++;
+    if (in == HEDDLE__NONE || step == plan->n_steps || plan->steps[step].kind != HEDDLE__STEP_OP) continue;
+    const heddle__region *r = &plan->regions[plan->steps[step].region];
+    if (r->n_offers == 0 || r->offers[r->offer].n_extends == 0) continue;
+    heddle_status s = add_readers(plan, step, in, err);
+    if (s != HEDDLE_OK) return s;
+  }
+  return HEDDLE_OK;
+}

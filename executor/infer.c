@@ -175,6 +175,7 @@ static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__no
     out[k].bytes = v->known.bytes;
     s = heddle__declared_check(g, n, k, out[k].dtype, out[k].ndim, out[k].shape, err);
     if (s != HEDDLE_OK) return s;
+    heddle__declared_tell(heddle__context_log(plan->req.ctx), g, n, k, out[k].dtype, out[k].ndim, out[k].shape);
   }
   /* The result of a view of known bytes is known too; the same for arithmetic on shapes. */
   for (uint32_t k = 0; k < n->n_outputs; k++) {

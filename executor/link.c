@@ -114,12 +114,27 @@ static bool is_name(const char *name) {
   return good;
 }
 
+static bool is_elf(const char *path) {
+  char head[SELFMAG] = "";
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) return false;
+  const bool is_one = fread(head, 1, sizeof head, file) == sizeof head && memcmp(head, ELFMAG, SELFMAG) == 0;
+  fclose(file);
+  return is_one;
+}
+
 /* The package of a file that is one; else of what is packed now, beside the object. */
 static heddle_status take_package(const char *folder, const char *name, const heddle_pack_options *o, void **data,
                                   size_t *bytes, heddle_error *err) {
   const char *given = o->n_models == 1 && o->models[0] != NULL ? o->models[0]->graph_path : NULL;
   if (given != NULL && o->n_targets == 0 && heddle__is_package(given))
     return heddle__file_read(given, MOST_BYTES, data, bytes, err);
+  if (given != NULL && is_elf(given))
+    return heddle__fail(
+        err, HEDDLE_EINVAL,
+        "%.400s: it is a library, and a graph of operators is linked; the code of a compiled model goes into a "
+        "program as objects, and heddle unpack gives the graph",
+        given);
   char *path = heddle__format("%s/.%s.%ld.heddle", folder, name, (long)getpid());
   if (path == NULL) return heddle__no_memory(err, "a path");
   heddle_status s = heddle_pack(path, o, err);

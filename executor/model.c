@@ -103,6 +103,13 @@ static heddle_status take_param(heddle_model *m, uint32_t arg, const struct hedd
   return HEDDLE_OK;
 }
 
+/* What was found wrong with the graph's file, and read nevertheless. */
+static void tell_warnings(const heddle_model *m) {
+  for (size_t i = 0; i < json_array_size(m->graph->warnings); i++)
+    heddle__log_line(heddle__context_log(m->ctx), HEDDLE_LOG_WARN, "model",
+                     json_string_value(json_array_get(m->graph->warnings, i)));
+}
+
 static heddle_status take_params(heddle_model *m, heddle_error *err) {
   m->constants = heddle__alloc(m->graph->n_args, sizeof *m->constants);
   if (m->constants == NULL) return heddle__no_memory(err, "a model's constants");
@@ -285,6 +292,7 @@ heddle_status heddle__model_make(heddle_context *ctx, const heddle_graph *graph,
   if (!m->has_lock || m->feeds == NULL) s = heddle__no_memory(err, "a model");
   if (s == HEDDLE_OK) s = heddle__shape_feeds(m->graph, m->feeds, err);
   if (s == HEDDLE_OK) s = take_params(m, err);
+  if (s == HEDDLE_OK) tell_warnings(m);
   bool in_stages = heddle__graph_has_inner(graph) || heddle_graph_has_objects(graph) != 0;
   if (s == HEDDLE_OK && !in_stages && graph->is_heddle)
     s = heddle__graph_cuts(graph, m->constants, NULL, &in_stages, err);
@@ -549,6 +557,17 @@ void heddle__model_keep_orphan(heddle_model *m, struct heddle__bound *take) {
   pthread_mutex_lock(&m->lock);
   m->orphans = heddle__bound_push_orphan(m->orphans, take);
   pthread_mutex_unlock(&m->lock);
+}
+
+uint64_t heddle__model_orphan_bytes(heddle_model *m) {
+  uint64_t bytes = 0;
+  pthread_mutex_lock(&m->lock);
+  for (const struct heddle__bound *b = m->orphans; b != NULL; b = heddle__bound_next_orphan(b))
+    bytes += b->orphan_bytes;
+  heddle_model *spare = m->spares; /* the list only grows */
+  pthread_mutex_unlock(&m->lock);
+  for (; spare != NULL; spare = spare->next_spare) bytes += heddle__model_orphan_bytes(spare);
+  return bytes;
 }
 
 void heddle__model_retry_orphans(heddle_model *m) {

@@ -163,6 +163,8 @@ heddle_status heddle__model_open(heddle_model *m, heddle_device *dev, heddle_err
 /* Keeps what a hung stream may touch, and frees of what was kept that which nothing touches any more. take: owned. */
 void heddle__model_keep_orphan(heddle_model *m, struct heddle__bound *take);
 void heddle__model_retry_orphans(heddle_model *m);
+/* Bytes that are kept so, those of the models that took its place included. Any thread. */
+uint64_t heddle__model_orphan_bytes(heddle_model *m);
 
 /* "NAME", "NAME:OUTPUT" or "#ID[:OUTPUT]" as a value of the graph. HEDDLE_ENOTFOUND, HEDDLE_EINVAL. */
 heddle_status heddle__model_find(const heddle_graph *g, const char *text, heddle__keep *out, heddle_error *err);

@@ -98,21 +98,68 @@ heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int6
   return HEDDLE_OK;
 }
 
-heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err) {
-  char text[300] = "";
-  size_t used = 0;
-  if (!HEDDLE_HAS_DIMENSIONS || (s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT) || wish->values == NULL) return s;
-  for (uint32_t i = 0; i < m->graph->n_args; i++) {
+/* A list of dimensions with their sizes, for an error; cut where the text is full. */
+typedef struct named {
+  char text[300];
+  size_t used;
+} named;
+
+static void name_dim(const heddle_model *m, uint32_t arg, uint32_t d, int64_t size, named *to) {
+  const heddle__type *t = type_of(m, arg);
+  const char *symbol = t->has_shape && d < t->ndim ? t->dims[d].symbol : NULL;
+  const size_t room = sizeof to->text - to->used;
+  const int n = snprintf(to->text + to->used, room, "%s'%.40s' dimension %u%s%.40s%s = %lld", to->used > 0 ? ", " : "",
+                         heddle__model_arg(m, arg)->name, (unsigned)d, symbol != NULL ? " (" : "",
+                         symbol != NULL ? symbol : "", symbol != NULL ? ")" : "", (long long)size);
+  if (n > 0 && (size_t)n < room) to->used += (size_t)n;
+  else to->text[to->used] = '\0';
+}
+
+static void name_open(const heddle_model *m, const heddle__wish *wish, named *to) {
+  for (uint32_t i = 0; i < m->graph->n_args && wish->values != NULL; i++) {
     const heddle__type *t = type_of(m, i);
     const heddle_tensor *value = wish->values[i];
-    for (uint32_t d = 0; value != NULL && t->has_shape && t->ndim == value->ndim && d < t->ndim; d++) {
-      if (t->dims[d].value >= 0 || used >= sizeof text) continue;
-      const char *symbol = t->dims[d].symbol != NULL ? t->dims[d].symbol : "?";
-      const int n =
-          snprintf(text + used, sizeof text - used, "%s'%.40s' dimension %u (%.40s) = %lld", used > 0 ? ", " : "",
-                   heddle__model_arg(m, i)->name, (unsigned)d, symbol, (long long)value->shape[d]);
-      if (n > 0) used += (size_t)n;
-    }
+    for (uint32_t d = 0; value != NULL && t->has_shape && t->ndim == value->ndim && d < t->ndim; d++)
+      if (t->dims[d].value < 0) name_dim(m, i, d, value->shape[d], to);
   }
-  return used > 0 ? heddle__prefix(err, s, "for %s: ", text) : s;
+}
+
+/* Elements of an input whose shape is fixed, in floating point, which has no overflow; 0 of another. */
+static double elements_of(const heddle__type *t) {
+  double count = t->has_shape ? 1 : 0;
+  for (uint32_t d = 0; t->has_shape && d < t->ndim; d++) count *= t->dims[d].value > 0 ? (double)t->dims[d].value : 0;
+  return count;
+}
+
+/* Where nothing is open: the largest input's. */
+static void name_fixed(const heddle_model *m, named *to) {
+  uint32_t largest = HEDDLE__NONE;
+  double most = 1; /* what has one element is not to blame */
+  for (uint32_t i = 0; i < m->graph->n_args; i++) {
+    const double count = m->constants[i] == NULL ? elements_of(type_of(m, i)) : 0;
+    if (count <= most) continue;
+    largest = i;
+    most = count;
+  }
+  const heddle__type *t = largest != HEDDLE__NONE ? type_of(m, largest) : NULL;
+  for (uint32_t d = 0; t != NULL && d < t->ndim; d++)
+    if (t->dims[d].value > 1) name_dim(m, largest, d, t->dims[d].value, to);
+}
+
+heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err) {
+  named dims = {.used = 0};
+  if (!HEDDLE_HAS_DIMENSIONS || (s != HEDDLE_ENOMEM && s != HEDDLE_ELIMIT)) return s;
+  name_open(m, wish, &dims);
+  if (dims.used == 0 && s == HEDDLE_ENOMEM) name_fixed(m, &dims); /* limits have words of their own */
+  return dims.used > 0 ? heddle__prefix(err, s, "for %s: ", dims.text) : s;
+}
+
+heddle_status heddle__most_blame_value(const heddle_model *m, uint32_t arg, const heddle_tensor *value, heddle_status s,
+                                       heddle_error *err) {
+  named dims = {.used = 0};
+  for (uint32_t d = 0; HEDDLE_HAS_DIMENSIONS && s == HEDDLE_ENOMEM && d < value->ndim; d++)
+    if (value->shape[d] > 1) name_dim(m, arg, d, value->shape[d], &dims);
+  return dims.used > 0 ? heddle__prefix(err, s, "for %s: %llu bytes for a copy of the input: ", dims.text,
+                                        (unsigned long long)value->bytes)
+                       : s;
 }

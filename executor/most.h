@@ -20,11 +20,17 @@ bool heddle__most_raise(const heddle_model *m, uint32_t arg, uint32_t ndim, int6
 /* HEDDLE_EINVAL where a shape, of as many dimensions as the input has, is beyond a maximum: names the dimension. */
 heddle_status heddle__most_check(const heddle_model *m, uint32_t arg, const int64_t *shape, heddle_error *err);
 
-/* After a failure for want of memory: puts before the words which open dimensions were how large. Returns s. */
+/* After a failure for want of memory: puts before the words which open dimensions were how large, or where there are none those
+ * of the largest input. Returns s. */
 heddle_status heddle__most_blame(const heddle_model *m, const heddle__wish *wish, heddle_status s, heddle_error *err);
+
+/* The same where there is none for a copy of the value of one input. */
+heddle_status heddle__most_blame_value(const heddle_model *m, uint32_t arg, const heddle_tensor *value, heddle_status s,
+                                       heddle_error *err);
 
 #if defined(__clang_analyzer__) && !defined(HEDDLE__MOST_C) /* as in core/error.h */
 #define heddle__most_blame(m, wish, s, err) (heddle__most_blame(m, wish, s, err), (s))
+#define heddle__most_blame_value(m, arg, value, s, err) (heddle__most_blame_value(m, arg, value, s, err), (s))
 #endif
 
 #endif

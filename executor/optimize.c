@@ -72,7 +72,9 @@ heddle_status heddle__optimize_check(const heddle_model *m, const heddle__plan *
     const heddle__keep given = is_head ? g->heads[i] : m->keep[i - g->n_heads];
     const heddle__keep other = is_head ? made->heads[i] : plan->req.keep[i - g->n_heads];
     const heddle__known *known = &plan->values[heddle__entry_id(made, other)].known;
-    s = heddle__declared_check(g, &g->nodes[given.node], given.index, known->dtype, known->ndim, known->shape, err);
+    const heddle__node *node = &g->nodes[given.node];
+    s = heddle__declared_check(g, node, given.index, known->dtype, known->ndim, known->shape, err);
+    heddle__declared_tell(heddle__context_log(m->ctx), g, node, given.index, known->dtype, known->ndim, known->shape);
   }
   return s;
 }

@@ -32,6 +32,15 @@ static bool take_struct(void *out, const void *given, size_t size) {
   return true;
 }
 
+/* The text of a graph in a file: a file of its own, or a packed graph's; freed with heddle__free. */
+static heddle_status read_text(const heddle__sealed *file, void **text, size_t *bytes, heddle_error *err) {
+  if (!heddle__is_package(file->use)) return heddle__file_read(file->use, MOST_GRAPH, text, bytes, err);
+  char *found = NULL;
+  heddle_status s = heddle__package_text(file->use, MOST_GRAPH, &found, bytes, err);
+  *text = found;
+  return s;
+}
+
 /* *text: what was read of a file, freed with heddle__free. */
 static heddle_status take_graph(const heddle_pack_model *m, heddle__pack_part *out, void **text, heddle_error *err) {
   heddle_graph *graph = NULL;
@@ -42,7 +51,7 @@ static heddle_status take_graph(const heddle_pack_model *m, heddle__pack_part *o
     heddle__sealed file;
     s = heddle__sealed_open(m->graph_path, NULL, MOST_GRAPH, &file, err);
     if (s != HEDDLE_OK) return s;
-    s = heddle__file_read(file.use, MOST_GRAPH, text, &out->graph_bytes, err);
+    s = heddle__sealed_failed(&file, read_text(&file, text, &out->graph_bytes, err), err);
     heddle__sealed_close(&file);
     out->graph = *text;
   }
@@ -55,10 +64,23 @@ static heddle_status take_graph(const heddle_pack_model *m, heddle__pack_part *o
   return s;
 }
 
+/* The parameters in a file: those that are named, or of a packed graph its own; *out NULL: no file has any. */
+static heddle_status read_params(const heddle_pack_model *m, heddle_params **out, heddle_error *err) {
+  const char *path = m->params_path;
+  *out = NULL;
+  if (path == NULL && m->params == NULL && m->graph_path != NULL) {
+    heddle__sealed file;
+    heddle_status s = heddle__sealed_open(m->graph_path, NULL, UINT64_MAX, &file, err);
+    if (s != HEDDLE_OK) return s;
+    if (heddle__is_package(file.use)) path = m->graph_path;
+    heddle__sealed_close(&file);
+  }
+  return path != NULL ? heddle_params_load(path, NULL, out, err) : HEDDLE_OK;
+}
+
 static heddle_status take_params(const heddle_pack_model *m, heddle__pack_part *out, heddle_error *err) {
   heddle_params *read = NULL;
-  heddle_status s = HEDDLE_OK;
-  if (m->params_path != NULL) s = heddle_params_load(m->params_path, NULL, &read, err);
+  heddle_status s = read_params(m, &read, err);
   const heddle_params *params = read != NULL ? read : m->params;
   if (s == HEDDLE_OK && params != NULL) s = heddle_params_bytes(params, &out->params, &out->params_bytes, err);
   heddle_params_release(read);
@@ -138,7 +160,7 @@ static heddle_status pack_graph(const char *path, const heddle_pack_options *o, 
   } else {
     s = take_graph(&m, &part, &text, err);
   }
-  if (s == HEDDLE_OK && !no_params && m.params_path != NULL) s = heddle_params_load(m.params_path, NULL, &read, err);
+  if (s == HEDDLE_OK && !no_params && read == NULL) s = read_params(&m, &read, err);
   const heddle_params *params = no_params ? NULL : read != NULL ? read : m.params;
   if (s == HEDDLE_OK && o->n_targets > 0) s = heddle__prepare(path, part.graph, part.graph_bytes, params, o, err);
   else if (s == HEDDLE_OK) s = heddle__package_write(path, part.graph, part.graph_bytes, params, NULL, err);

@@ -17,6 +17,10 @@ heddle_status heddle__pack_signed(const char *path, const heddle_pack_options *o
   heddle_pack_options plain = *options;
   plain.sign = NULL;
   if (path == NULL || path[0] == '\0') return heddle__fail(err, HEDDLE_EINVAL, "a packed file needs a path");
+  if (options->sign->struct_size >= sizeof *options->sign && options->sign->sign == NULL &&
+      options->sign->encrypt == NULL)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: a sequence number goes with a key to sign with, which is not given",
+                        path);
   char *folder = heddle__format("%s.XXXXXX", path), *file = NULL;
   if (folder == NULL) return heddle__no_memory(err, "a path");
   if (mkdtemp(folder) == NULL) {

@@ -159,8 +159,8 @@ typedef struct heddle__offer {
   const heddle_layout *input_layouts; /* n_inputs, never NULL */
   const heddle_layout *output_layouts;
   const uint32_t *input_flags;
-  const int32_t *in_place;
-  uint64_t n_in_place;
+  const int32_t *in_place, *extends;
+  uint64_t n_in_place, n_extends;
   uint64_t workspace_bytes;
   uint64_t workspace_align;
   uint64_t kept_bytes, launch_bytes; /* held by the prepared operator, and by each launch */
@@ -216,8 +216,8 @@ typedef struct heddle__instance {
   uint32_t value; /* HEDDLE__NONE for a workspace. Views have none: they use the instance of same_as. */
   uint32_t space;
   heddle__role role;
-  uint32_t io; /* INPUT: position in graph->args; OUTPUT: position in outputs; CONSTANT: position in args */
-  uint64_t bytes;
+  uint32_t io;    /* INPUT: position in graph->args; OUTPUT: position in outputs; CONSTANT: position in args */
+  uint64_t bytes; /* of the value; storage: of its room, where it is a state value with room between its rows */
   uint64_t align;
   uint32_t alloc;                 /* storage */
   uint64_t offset;                /* storage */
@@ -276,6 +276,15 @@ typedef struct heddle__step {
 
 /* ---------------------------------------------------------------- streams, allocations: streams, storage */
 
+/* How a state value is updated: one for each of the request's ties. */
+typedef struct heddle__update {
+  uint32_t input, output; /* instances; HEDDLE__NONE where the plan has none of its own */
+  uint32_t step;   /* that writes the output in the memory of the input; HEDDLE__NONE: each has memory of its own */
+  const char *why; /* that is so; NULL where step is one */
+  int64_t room;    /* both lie in memory with room for so many elements along axis; 0: as they are */
+  uint32_t axis;
+} heddle__update;
+
 typedef struct heddle__plan_stream {
   uint32_t device; /* HEDDLE__NONE: the host's own stream, where the plan has no inline device */
   uint32_t kind;   /* HEDDLE_STREAM_* */
@@ -287,7 +296,7 @@ typedef enum heddle__alloc_kind {
   HEDDLE__ALLOC_ARENA,    /* TEMP instances and workspaces of a space, by offset */
   HEDDLE__ALLOC_SLOT,     /* one buffer for TEMP instances, used whole (offset 0) one after another */
   HEDDLE__ALLOC_CONSTANT, /* one instance; owned by the model, shared by executors */
-  HEDDLE__ALLOC_INPUT,    /* one instance */
+  HEDDLE__ALLOC_INPUT,    /* one instance, and of a state value that is updated in place that of the output */
   HEDDLE__ALLOC_OUTPUT    /* one instance, and TEMP ones at its begin that are over when it is written */
 } heddle__alloc_kind;
 
@@ -332,6 +341,7 @@ typedef struct heddle__plan {
   heddle__plan_stream *streams;
   heddle__allocation *allocs;
   heddle__plan_output *outputs;
+  heddle__update *updates; /* storage: one for each of req.ties */
   uint32_t n_devices, n_values, n_placed, n_regions, n_spaces, n_instances, n_steps, n_crossings, n_streams, n_allocs,
       n_outputs;
 
@@ -351,6 +361,48 @@ typedef struct heddle__plan {
 /* Who prepares, binds, runs and frees the operators of a region. */
 static inline const heddle_op_table *heddle__region_ops(const heddle__plan *plan, const heddle__region *r) {
   return r->foreign != NULL ? r->foreign->op : &plan->devices[r->device].dev->t->op;
+}
+
+/* The instance in which the caller, or the run before, leaves an input; HEDDLE__NONE: there is none, or several. */
+static inline uint32_t heddle__input_instance(const heddle__plan *plan, uint32_t arg) {
+  uint32_t found = HEDDLE__NONE;
+  for (uint32_t i = 0; i < plan->n_instances; i++) {
+    if (plan->instances[i].role != HEDDLE__ROLE_INPUT || plan->instances[i].io != arg) continue;
+    if (found != HEDDLE__NONE) return HEDDLE__NONE;
+    found = i;
+  }
+  return found;
+}
+
+/* The state value that is updated in place of which the instance is the input or the output; NULL: none. */
+static inline const heddle__update *heddle__instance_update(const heddle__plan *plan, uint32_t instance) {
+  for (uint32_t k = 0; k < plan->req.n_ties; k++) {
+    const heddle__update *u = &plan->updates[k];
+    if (u->step != HEDDLE__NONE && (u->input == instance || u->output == instance)) return u;
+  }
+  return NULL;
+}
+
+/* How many elements an instance has room for, along an axis of its update; 0: it lies as it is. */
+static inline int64_t heddle__instance_room(const heddle__plan *plan, uint32_t instance) {
+  const heddle__update *u = heddle__instance_update(plan, instance);
+  return u != NULL ? u->room : 0;
+}
+
+/* storage_updates.c: writes the room of state values into what a plugin is given of a region. */
+void heddle__give_room(const heddle__plan *plan, const heddle__region *r, heddle_pregion *ask);
+
+/* The instance that a run makes of an input in its memory, and the input that a step keeps while it writes an instance in
+ * its memory; HEDDLE__NONE: none. */
+static inline uint32_t heddle__input_becomes(const heddle__plan *plan, uint32_t input) {
+  for (uint32_t k = 0; k < plan->req.n_ties; k++)
+    if (plan->updates[k].step != HEDDLE__NONE && plan->updates[k].input == input) return plan->updates[k].output;
+  return HEDDLE__NONE;
+}
+static inline uint32_t heddle__write_keeps(const heddle__plan *plan, uint32_t step, uint32_t output) {
+  for (uint32_t k = 0; k < plan->req.n_ties; k++)
+    if (plan->updates[k].step == step && plan->updates[k].output == output) return plan->updates[k].input;
+  return HEDDLE__NONE;
 }
 
 /* How often an allocation is there: once for each run in flight, but for constants, which all runs share. */

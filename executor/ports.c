@@ -9,6 +9,7 @@
 #include "core/failure.h"
 #include "executor/chain.h"
 #include "executor/flight.h"
+#include "executor/most.h"
 #include "executor/stages.h"
 #include "executor/states.h"
 #include "graph/declared.h"
@@ -163,7 +164,7 @@ heddle_status heddle__executor_set(heddle_executor *ex, uint32_t i, heddle_tenso
   heddle_tensor *value = NULL;
   if (how == HEDDLE__LEND || fill_now) value = heddle_tensor_retain(t);
   else s = copy_of(t, &value, err);
-  if (s != HEDDLE_OK) return s;
+  if (s != HEDDLE_OK) return heddle__most_blame_value(ex->model, i, t, s, err);
   heddle__arg before = *arg;
   arg->value = value;
   arg->lent = how == HEDDLE__LEND;

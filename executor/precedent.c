@@ -175,8 +175,12 @@ heddle_status heddle__precedent_idle(heddle__plan *plan, heddle__answer *answer,
   if (o == NULL || in == NULL || out == NULL || flags == NULL || in_place == NULL)
     return heddle__no_memory(err, "an offer");
   for (uint32_t i = 0; i < r->n_inputs; i++) flags[i] = HEDDLE_INPUT_ABSORBED;
-  *o = (heddle__offer){
-      .input_layouts = in, .output_layouts = out, .input_flags = flags, .in_place = in_place, .workspace_align = 1};
+  *o = (heddle__offer){.input_layouts = in,
+                       .output_layouts = out,
+                       .input_flags = flags,
+                       .in_place = in_place,
+                       .extends = in_place,
+                       .workspace_align = 1};
   answer->offers = o;
   answer->n_offers = 1;
   return HEDDLE_OK;

@@ -110,7 +110,7 @@ static bool choose(heddle_model *m, heddle__prepared *p, bool *usable) {
 
 /* ---- finding */
 
-static bool find(void *user, const char *name, const void **data, uint64_t *bytes, char note[HEDDLE__SHELF_NOTE]) {
+static bool find_file(void *user, const char *name, const void **data, uint64_t *bytes, char note[HEDDLE__SHELF_NOTE]) {
   struct heddle__carriage *c = user;
   heddle__prepared_file *found = NULL;
   pthread_mutex_lock(&lock);
@@ -137,7 +137,7 @@ static bool find(void *user, const char *name, const void **data, uint64_t *byte
 
 bool heddle__prepared_find(heddle_model *m, const char *name, const void **data, uint64_t *bytes) {
   char note[HEDDLE__SHELF_NOTE] = "";
-  bool found = m->carriage != NULL && find(m->carriage, name, data, bytes, note);
+  bool found = m->carriage != NULL && find_file(m->carriage, name, data, bytes, note);
   if (note[0] != '\0') heddle__logf(&m->ctx->log, HEDDLE_LOG_WARN, "prepared", "%s", note);
   return found;
 }
@@ -151,7 +151,7 @@ heddle_status heddle__prepared_open(heddle_model *m, heddle_error *err) {
     heddle__free(c);
     return HEDDLE_OK;
   }
-  c->shelf = (heddle__shelf){.ctx = m->ctx, .find = find, .user = c};
+  c->shelf = (heddle__shelf){.ctx = m->ctx, .find = find_file, .user = c};
   c->model = m;
   c->prepared = p;
   m->carriage = c;

@@ -19,7 +19,11 @@
  * in the root. So two accesses that overlap in a size overlap in the root, where they are ordered. A value is written and
  * read with the same bytes, those of its instance, so a read finds the same last write: another one between them that
  * overlaps the smaller bytes would overlap the larger ones. Releases and acquires are steps, and their places in the order
- * are the same. */
+ * are the same.
+ *
+ * A state value that is updated in place is initial content that becomes another value. The first write to its bytes in a
+ * run must keep it; what the run leaves there is the initial content of the next one. A write that comes first in one order
+ * of the steps comes first in all of them, since two writes to the same bytes are ordered. */
 #include "executor/prove.h"
 
 #include <inttypes.h>
@@ -38,6 +42,7 @@ typedef struct walk {
   uint32_t *finish;    /* the last tick of each stream in run 0 */
   uint32_t *last_wait; /* a step: the last step that waits for it, 0 for none */
   uint32_t *row;       /* a step: its row in kept */
+  bool *is_state;      /* a value: it is initial content that becomes another value */
   uint32_t n_accesses;
   uint32_t n_rows;
   /* where the walk is */
@@ -210,6 +215,12 @@ static heddle_status walk_write(walk *w, const heddle__proof_access *access, hed
                             place(w, access, at, where, sizeof where));
     }
     if (!is_visible(w, access, span)) return invisible(w, access, at, span);
+    const bool is_kept = access->keeps == span->value + 1 && span->base == range.first;
+    if (span->value != HEDDLE__NO_VALUE && span->run == HEDDLE__INITIAL && w->is_state[span->value] && !is_kept)
+      return heddle__fail(w->err, HEDDLE_EPLAN,
+                          "step %u (run %u, stream %u) writes %s, which hold the state value %u, and does not keep it",
+                          w->step, w->run, stream_of(w, w->stream), place(w, access, at, where, sizeof where),
+                          span->value);
   }
   heddle__span *written = heddle__shadow_replace(&w->shadow, range, access->value, w->run);
   written->write_stream = w->stream;
@@ -257,6 +268,26 @@ static heddle_status walk_step(walk *w, const heddle__ranks *ranges) {
   return s;
 }
 
+/* At the end of a run its state values are what the run made of them. */
+static heddle_status advance(walk *w) {
+  for (uint32_t i = 0; i < w->proof->n_initial; i++) {
+    const heddle__proof_initial *x = &w->proof->initial[i];
+    const heddle__ranks range = w->shadow.initial[i];
+    if (x->becomes == 0) continue;
+    if (!heddle__shadow_cut(&w->shadow, range)) return heddle__no_memory(w->err, "the proof of a plan");
+    for (uint32_t at = range.first; at < range.end; at = w->shadow.spans[at].end) {
+      heddle__span *span = &w->shadow.spans[at];
+      if (span->value != x->becomes - 1 || span->run != w->run || span->base != range.first)
+        return heddle__fail(w->err, HEDDLE_EPLAN,
+                            "at the end of run %u the bytes of state value %u do not hold value %u", w->run, x->value,
+                            x->becomes - 1);
+      span->value = x->value;
+      span->run = HEDDLE__INITIAL;
+    }
+  }
+  return HEDDLE_OK;
+}
+
 static heddle_status walk_runs(walk *w) {
   const heddle__proof *proof = w->proof;
   for (w->run = 0; w->run <= proof->in_flight; w->run++) {
@@ -267,6 +298,9 @@ static heddle_status walk_runs(walk *w) {
       if (s != HEDDLE_OK) return s;
       ranges += proof->steps[w->step].n_accesses;
     }
+    w->step = UINT32_MAX;
+    heddle_status s = advance(w);
+    if (s != HEDDLE_OK) return s;
     if (w->run == 0)
       for (uint32_t t = 0; t < w->n_streams; t++) w->finish[t] = w->clocks[(size_t)t * w->n_streams + t];
     if (w->run + 1 == proof->in_flight) /* the next run starts when run 0 has wholly finished */
@@ -339,6 +373,14 @@ static heddle_status check_plan(walk *w) {
     if (initial->value >= proof->n_values)
       return heddle__fail(w->err, HEDDLE_EPLAN, "initial content %u is value %u of %u", i, initial->value,
                           proof->n_values);
+    if (initial->becomes == 0) continue;
+    if (initial->becomes > proof->n_values)
+      return heddle__fail(w->err, HEDDLE_EPLAN, "initial content %u becomes value %u of %u", i, initial->becomes - 1,
+                          proof->n_values);
+    if (proof->in_flight > 1)
+      return heddle__fail(w->err, HEDDLE_EPLAN, "initial content %u becomes value %u, but %u runs are in flight", i,
+                          initial->becomes - 1, proof->in_flight);
+    w->is_state[initial->value] = true;
   }
   for (w->step = 0; w->step < proof->n_steps; w->step++) {
     heddle_status s = check_step(w);
@@ -374,8 +416,9 @@ heddle_status heddle__prove(const heddle__proof *proof, uint32_t *faulty, heddle
   w.row = heddle__alloc(proof->n_steps, sizeof *w.row);
   w.finish = heddle__alloc(n_streams, sizeof *w.finish);
   w.clocks = heddle__alloc(n_streams, n_streams * sizeof *w.clocks);
+  w.is_state = heddle__alloc(proof->n_values, sizeof *w.is_state);
   heddle_status s = HEDDLE_OK;
-  if (w.last_wait == NULL || w.row == NULL || w.finish == NULL || w.clocks == NULL)
+  if (w.last_wait == NULL || w.row == NULL || w.finish == NULL || w.clocks == NULL || w.is_state == NULL)
     s = heddle__no_memory(err, "the proof of a plan");
   w.step = UINT32_MAX;
   if (s == HEDDLE_OK) s = check_plan(&w);
@@ -391,5 +434,6 @@ heddle_status heddle__prove(const heddle__proof *proof, uint32_t *faulty, heddle
   heddle__free(w.finish);
   heddle__free(w.row);
   heddle__free(w.last_wait);
+  heddle__free(w.is_state);
   return s;
 }

@@ -23,6 +23,7 @@ typedef struct heddle__proof_access {
   uint64_t offset;
   uint64_t bytes;
   heddle__access_mode mode;
+  uint32_t keeps; /* WRITE: 1 + the initial value at the same offset whose elements stay as they are; 0: none */
 } heddle__proof_access;
 
 /* Starts after the previous step of its stream and after the steps in waits, which come earlier in the list. */
@@ -41,12 +42,15 @@ typedef struct heddle__proof_alloc {
 } heddle__proof_alloc;
 
 /* What lies in memory, in each of its sets, before the first run and is never lost: constants, and inputs, which the
- * caller writes between runs that use the set. Visible to all. */
+ * caller writes between runs that use the set. Visible to all. A state value that is updated in place becomes another value
+ * in each run: until the run has ended it may only be written by accesses that keep it, since a run which fails must leave it
+ * as it was, and when the run has ended its bytes hold what it became. Then one run is in flight. */
 typedef struct heddle__proof_initial {
   uint32_t alloc;
   uint32_t value;
   uint64_t offset;
   uint64_t bytes;
+  uint32_t becomes; /* 1 + the value that each run makes of it in its memory, for the next run; 0: it stays as it is */
 } heddle__proof_initial;
 
 /* Steps are in an order in which they could run: each after its waits. One run is all steps, once. Run r starts when

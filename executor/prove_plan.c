@@ -11,6 +11,11 @@ static heddle__access_mode mode_of(const heddle__step *s, const heddle__access *
   return s->kind == HEDDLE__STEP_RELEASE ? HEDDLE__RELEASE : HEDDLE__ACQUIRE;
 }
 
+/* 1 + the value of an instance; 0: there is none. */
+static uint32_t value_of(const heddle__plan *plan, uint32_t instance) {
+  return instance != HEDDLE__NONE ? 1 + plan->instances[instance].value : 0;
+}
+
 static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_error *err) {
   heddle__proof_step *steps = heddle__plan_alloc(plan, plan->n_steps, sizeof *steps);
   heddle__proof_alloc *allocs = heddle__plan_alloc(plan, plan->n_allocs, sizeof *allocs);
@@ -25,7 +30,8 @@ static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_e
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *x = &plan->instances[i];
     if (x->role != HEDDLE__ROLE_CONSTANT && x->role != HEDDLE__ROLE_INPUT) continue;
-    initial[proof->n_initial++] = (heddle__proof_initial){x->alloc, x->value, x->offset, x->bytes};
+    initial[proof->n_initial++] = (heddle__proof_initial){x->alloc, x->value, x->offset, x->bytes,
+                                                          value_of(plan, heddle__input_becomes(plan, i))};
   }
   for (uint32_t i = 0; i < plan->n_steps; i++) {
     const heddle__step *s = &plan->steps[i];
@@ -36,7 +42,10 @@ static heddle_status describe(heddle__plan *plan, heddle__proof *proof, heddle_e
       const heddle__instance *x = &plan->instances[s->accesses[k].instance];
       heddle__access_mode mode = mode_of(s, &s->accesses[k]);
       bool sync = mode == HEDDLE__RELEASE || mode == HEDDLE__ACQUIRE;
-      accesses[k] = (heddle__proof_access){x->alloc, sync ? HEDDLE__NO_VALUE : x->value, x->offset, x->bytes, mode};
+      const uint32_t kept =
+          mode == HEDDLE__WRITE ? heddle__write_keeps(plan, i, s->accesses[k].instance) : HEDDLE__NONE;
+      accesses[k] = (heddle__proof_access){
+          x->alloc, sync ? HEDDLE__NO_VALUE : x->value, x->offset, x->bytes, mode, value_of(plan, kept)};
     }
     for (uint32_t k = 0; k < s->n_waits; k++) waits[k] = s->waits[k].step;
     steps[i] = (heddle__proof_step){s->stream, s->n_accesses, s->n_waits, accesses, waits};

@@ -132,15 +132,15 @@ void heddle__range_miss(heddle__program *root, const char *why) {
   atomic_fetch_add(&root->refusals, 1);
 }
 
-/* Takes the programs of single shapes that a root covers out of the cache: what is bound for the root would have to be bound
- * anew for them, and back. */
+/* Takes what a new root covers out of the cache. Programs of single shapes: what is bound for the root would have to be bound
+ * anew for them, and back. Smaller roots and their sizes: only executors that are bound to one go on with it. */
 static void supersede(heddle_model *m, const heddle__program *root) {
   heddle__program *dropped = NULL;
   pthread_mutex_lock(&m->lock);
   for (heddle__program **link = &m->programs; *link != NULL;) {
     heddle__program *p = *link;
-    if (p->root != NULL || p->plan->req.open || !is_alike(p->order_of, root->order_of) ||
-        !covers(root->order_of, p->order_of)) {
+    const heddle__program *of = p->root != NULL ? p->root : p;
+    if (of == root || !is_alike(of->order_of, root->order_of) || !covers(root->order_of, of->order_of)) {
       link = &p->next;
       continue;
     }

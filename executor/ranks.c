@@ -87,11 +87,11 @@ heddle_status heddle_context_create_ranks(const heddle_comm *comm, const heddle_
   else if (r == NULL) s = heddle__no_memory(err, "a context of ranks");
   else (void)heddle__fail(err, s, "there is no place for the context: out is NULL");
   if (s == HEDDLE_OK) {
-    r->beside.free = heddle__ranks_end;
-    (*out)->ranks = &r->beside;
+    r->attachment.free = heddle__ranks_end;
+    (*out)->ranks = &r->attachment;
     return HEDDLE_OK;
   }
-  if (r != NULL && r->comm.release != NULL) heddle__ranks_end(&r->beside);
+  if (r != NULL && r->comm.release != NULL) heddle__ranks_end(&r->attachment);
   else {
     if (comm->release != NULL) comm->release(comm->self, 0);
     heddle__free(r);

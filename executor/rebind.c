@@ -14,6 +14,13 @@
 
 /* ---- wishes */
 
+/* The tensors that are set and bound now: a wish has no references, and state values may move while it is there. */
+static void borrow_tensors(const heddle_executor *ex, heddle__wish *wish) {
+  const heddle_tensor **values = (const heddle_tensor **)wish->values, **lent = (const heddle_tensor **)wish->lent;
+  for (uint32_t i = 0; i < ex->n_args; i++) values[i] = ex->args[i].value;
+  for (uint32_t i = 0; i < ex->n_results; i++) lent[i] = ex->results[i].lent;
+}
+
 heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, heddle_error *err) {
   const heddle_tensor **values = heddle__alloc(ex->n_args, sizeof *values);
   bool *late = heddle__alloc(ex->n_args, sizeof *late);
@@ -25,11 +32,8 @@ heddle_status heddle__executor_wish(heddle_executor *ex, heddle__wish *out, hedd
     heddle__wish_free(out);
     return s;
   }
-  for (uint32_t i = 0; i < ex->n_results; i++) lent[i] = ex->results[i].lent;
-  for (uint32_t i = 0; i < ex->n_args; i++) {
-    values[i] = ex->args[i].value;
-    late[i] = ex->args[i].late;
-  }
+  for (uint32_t i = 0; i < ex->n_args; i++) late[i] = ex->args[i].late;
+  borrow_tensors(ex, out);
   return HEDDLE_OK;
 }
 
@@ -401,6 +405,7 @@ static heddle_status plan_for(heddle_executor *ex, bool exact, heddle__program *
     s = find_program(ex, exact, &wish, &program, err);
     heddle__bound *b = ex->bound;
     if (s == HEDDLE_OK) s = heddle__states_place(ex, program, err);
+    if (wish.values != NULL) borrow_tensors(ex, &wish);
     if (s == HEDDLE_OK && b != NULL && b->program == program) {
       s = heddle__states_turn(ex, b, err);
       if (HEDDLE_HAS_RANGES && s == HEDDLE_OK) heddle__bound_adapt(b);

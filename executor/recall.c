@@ -16,7 +16,7 @@
 
 #if HEDDLE_HAS_PACKAGES
 
-#define MAGIC UINT64_C(0x314e414c50444c48) /* "HLDPLAN1" */
+#define MAGIC UINT64_C(0x324e414c50444c48) /* "HLDPLAN2" */
 enum { QUERY = 1, PARTITION, PROPOSAL, END, MOST_TEXT = 1024 };
 
 struct heddle__recall {
@@ -169,6 +169,11 @@ static void put_question(heddle__recall *r, uint64_t kind, const heddle_device *
   put(r, d.word[1]);
 }
 
+static void put_entries(heddle__recall *r, const int32_t *entries, uint64_t n, uint32_t width) {
+  put(r, n);
+  for (uint64_t i = 0; i < width * n; i++) put(r, (uint64_t)entries[i]);
+}
+
 static void put_offer(heddle__recall *r, const heddle__offer *o, const heddle_pregion *region) {
   uint64_t cost;
   memcpy(&cost, &o->cost_ns, sizeof cost);
@@ -176,8 +181,8 @@ static void put_offer(heddle__recall *r, const heddle__offer *o, const heddle_pr
   for (uint32_t i = 0; i < region->n_inputs; i++) put(r, o->input_layouts[i]);
   for (uint32_t i = 0; i < region->n_outputs; i++) put(r, o->output_layouts[i]);
   for (uint32_t i = 0; i < region->n_inputs; i++) put(r, o->input_flags[i]);
-  put(r, o->n_in_place);
-  for (uint64_t i = 0; i < 2 * o->n_in_place; i++) put(r, (uint64_t)o->in_place[i]);
+  put_entries(r, o->in_place, o->n_in_place, 2);
+  put_entries(r, o->extends, o->n_extends, 3);
   put(r, o->workspace_bytes);
   put(r, o->workspace_align);
   put(r, o->kept_bytes);
@@ -264,8 +269,14 @@ static heddle_status take_failure(heddle__recall *r, heddle_status s, heddle_err
 typedef struct room {
   uint64_t layouts[64];
   uint32_t flags[32];
-  int32_t pairs[32];
+  int32_t pairs[32], triples[48];
 } room;
+
+static uint64_t take_entries(heddle__recall *r, int32_t *entries, uint32_t width) {
+  const uint64_t n = take_below(r, 17);
+  for (uint64_t i = 0; i < width * n; i++) entries[i] = (int32_t)take(r);
+  return n;
+}
 
 static heddle_status take_one(heddle__recall *r, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
                               heddle_error *err) {
@@ -279,12 +290,13 @@ static heddle_status take_one(heddle__recall *r, const heddle_pregion *region, h
     o.flags = (uint32_t)take(r);
     for (uint32_t i = 0; i < in + out; i++) layouts[i] = take(r);
     for (uint32_t i = 0; i < in; i++) flags[i] = (uint32_t)take(r);
-    o.n_in_place = take_below(r, 17);
-    for (uint64_t i = 0; i < 2 * o.n_in_place; i++) few.pairs[i] = (int32_t)take(r);
+    o.n_in_place = take_entries(r, few.pairs, 2);
+    o.n_extends = take_entries(r, few.triples, 3);
     o.input_layouts = layouts;
     o.output_layouts = layouts + in;
     o.input_flags = flags;
-    o.in_place = o.n_in_place > 0 ? few.pairs : NULL;
+    o.in_place = few.pairs;
+    o.extends = few.triples;
     o.workspace_bytes = take(r);
     o.workspace_align = take(r);
     o.kept_bytes = take(r);

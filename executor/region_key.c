@@ -29,6 +29,8 @@ static void add_value(heddle__digest *d, const heddle_pvalue *v) {
   heddle__digest_add(d, &v->dtype, sizeof v->dtype);
   add_number(d, v->ndim);
   if (v->ndim > 0) heddle__digest_add(d, v->shape, (uint64_t)v->ndim * sizeof *v->shape);
+  add_number(d, v->room);
+  if (v->room > 0) add_number(d, v->room_axis);
   add_number(d, v->data != NULL);
   if (v->data != NULL && v->data_bytes <= SHORT_BYTES) heddle__digest_add(d, v->data, v->data_bytes);
 }

@@ -13,6 +13,7 @@
 #include "executor/ask.h"
 #include "executor/optimize.h"
 #include "executor/range.h"
+#include "plugins/common/check/offer.h"
 
 typedef struct sizing {
   const heddle__plan *root;
@@ -97,12 +98,6 @@ static bool is_changed(const sizing *z, const heddle__region *r) {
   return z->open != NULL && resizes && has_marked(z, r, z->open);
 }
 
-static bool has_pair(const heddle__offer *o, int32_t in, int32_t out) {
-  for (uint64_t i = 0; i < o->n_in_place; i++)
-    if (o->in_place[2 * i] == in && o->in_place[2 * i + 1] == out) return true;
-  return false;
-}
-
 /* Whether an offer can be taken where the root took another: storage and layouts are the root's. */
 static bool serves(const heddle__offer *o, const heddle__offer *was, const heddle__region *r) {
   if (((o->flags ^ was->flags) & ~HEDDLE_OFFER_RESIZES) != 0 || o->workspace_bytes > was->workspace_bytes ||
@@ -111,28 +106,32 @@ static bool serves(const heddle__offer *o, const heddle__offer *was, const heddl
       memcmp(o->output_layouts, was->output_layouts, r->n_outputs * sizeof *o->output_layouts) != 0 ||
       memcmp(o->input_flags, was->input_flags, r->n_inputs * sizeof *o->input_flags) != 0)
     return false;
-  for (uint64_t i = 0; i < was->n_in_place; i++)
-    if (!has_pair(o, was->in_place[2 * i], was->in_place[2 * i + 1])) return false;
-  return true;
+  return offer_has_all(o->in_place, o->n_in_place, was->in_place, was->n_in_place, OFFER_IN_PLACE) &&
+         offer_has_all(o->extends, o->n_extends, was->extends, was->n_extends, OFFER_EXTENDS);
 }
 
-static void set_layouts(heddle_pregion *ask, const heddle__offer *o) {
+static void set_layouts(const heddle__plan *plan, const heddle__region *r, heddle_pregion *ask,
+                        const heddle__offer *o) {
   heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)ask->values.data;
   for (uint32_t i = 0; i < ask->n_inputs; i++) values[ask->inputs[i]].layout = o->input_layouts[i];
   for (uint32_t i = 0; i < ask->n_outputs; i++) values[ask->outputs[i]].layout = o->output_layouts[i];
+  heddle__give_room(plan, r, ask);
 }
 
 /* The plugin's offer for the new shapes, which has to fit the root's; the region then is prepared anew. */
 static heddle_status choose_again(heddle__plan *plan, heddle__region *r, heddle__answer *a, heddle_error *err) {
   const heddle__offer *was = &r->offers[r->offer];
   heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)a->ask->values.data;
-  for (uint64_t i = 0; i < a->ask->values.count && r->kind != HEDDLE__REGION_REORDER; i++) values[i].layout = 0;
+  for (uint64_t i = 0; i < a->ask->values.count && r->kind != HEDDLE__REGION_REORDER; i++) {
+    values[i].layout = 0;
+    values[i].room = 0;
+  }
   const heddle_status s = heddle__ask(plan, r->device, a, err);
   if (s != HEDDLE_OK) return s;
   uint32_t k = 0;
   while (k < a->n_offers && !serves(&a->offers[k], was, r)) k++;
   if (k == a->n_offers) return refuse(r->label, "is offered in another way than for the bound", err);
-  set_layouts(a->ask, was);
+  set_layouts(plan, r, a->ask, was);
   r->ask = a->ask;
   for (uint32_t i = 0; i < a->n_offers; i++) a->offers[i].flags &= ~HEDDLE_OFFER_RESIZES; /* it is for these shapes */
   r->offers = a->offers;
@@ -155,7 +154,7 @@ static heddle_status size_region(sizing *z, heddle__region *r, heddle_error *err
   if (a.ask->n_inputs != r->n_inputs || a.ask->n_outputs != r->n_outputs)
     return refuse(r->label, "has other operands than for the bound", err);
   if ((was->flags & HEDDLE_OFFER_RESIZES) == 0) return choose_again(plan, r, &a, err);
-  set_layouts(a.ask, was);
+  set_layouts(plan, r, a.ask, was);
   r->ask = a.ask;
   return HEDDLE_OK;
 }
@@ -199,7 +198,7 @@ static heddle_status size_instances(sizing *z, heddle_error *err) {
   if (plan->n_instances > 0) memcpy(instances, plan->instances, plan->n_instances * sizeof *instances);
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     heddle__instance *it = &instances[i];
-    if (it->value == HEDDLE__NONE || !z->changed[it->value]) continue;
+    if (it->value == HEDDLE__NONE || !z->changed[it->value] || heddle__instance_room(plan, i) > 0) continue;
     const heddle__value *v = &plan->values[it->value];
     if (v->size > it->bytes) return refuse(v->name, "needs more memory than for the bound", err);
     it->bytes = v->size;

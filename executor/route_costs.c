@@ -23,7 +23,7 @@ static heddle__route_cost default_of(heddle__route route) {
 
 /* ---- the list */
 
-static void free_table(heddle__beside *self) {
+static void free_table(heddle__attachment *self) {
   heddle__route_table *t = (heddle__route_table *)(void *)self;
   for (const heddle__route_note *n = atomic_load(&t->notes), *next; n != NULL; n = next) {
     next = n->next;
@@ -32,15 +32,15 @@ static void free_table(heddle__beside *self) {
   heddle__free(t);
 }
 
-static heddle__beside *make_table(void) {
+static heddle__attachment *make_table(void) {
   heddle__route_table *t = heddle__alloc(1, sizeof *t);
   if (t == NULL) return NULL;
-  t->beside.free = free_table;
-  return &t->beside;
+  t->attachment.free = free_table;
+  return &t->attachment;
 }
 
 heddle__route_table *heddle__route_table_of(heddle_context *ctx) {
-  return (heddle__route_table *)(void *)heddle__context_beside(ctx, make_table);
+  return (heddle__route_table *)(void *)heddle__context_attached(ctx, make_table);
 }
 
 static const heddle__route_note *notes_of(const heddle_device *dev) {

@@ -58,7 +58,7 @@ heddle_status heddle__route_test(heddle_device *from, heddle_device *to, heddle_
 
 /* What a context keeps of routes; NULL where memory is out. */
 typedef struct heddle__route_table {
-  heddle__beside beside; /* first */
+  heddle__attachment attachment; /* first */
   _Atomic(const struct heddle__route_note *) notes;
   atomic_bool said_untested, said_unkept; /* reported once a context: no tests, and no file of their results */
 } heddle__route_table;

@@ -24,7 +24,7 @@ static heddle_status add(heddle_model *m, const char *text, size_t pattern, uint
 }
 
 /* The position of a rule's device in the list in use. A name that means several devices is the first of them there. */
-static heddle_status find(const heddle_model *m, const char *name, size_t *index, heddle_error *err) {
+static heddle_status find_device(const heddle_model *m, const char *name, size_t *index, heddle_error *err) {
   const char *found = name;
   *index = 0;
   if (heddle__is_group(name, strlen(name))) {
@@ -53,7 +53,7 @@ static heddle_status take(heddle_model *m, const char *text, const char *from, h
     return heddle__fail(err, HEDDLE_EINVAL,
                         "placement rule '%.200s'%s: expected PATTERN=DEVICE, such as 'conv*=cpu', or auto or off",
                         text != NULL ? text : "(null)", from);
-  heddle_status s = find(m, equals + 1, &index, err);
+  heddle_status s = find_device(m, equals + 1, &index, err);
   if (s != HEDDLE_OK) return heddle__prefix(err, s, "placement rule '%.200s'%s: ", text, from);
   return add(m, text, (size_t)(equals - text), (uint32_t)index, err);
 }

@@ -412,6 +412,7 @@ static bool measure(const heddle__sizes *z, half *h, heddle_error *why) {
   }
   for (uint32_t i = 0; i < z->n_instances; i++) {
     heddle__instance *it = &plan->instances[z->instances[i]];
+    if (heddle__instance_room(plan, z->instances[i]) > 0) continue;
     it->bytes = plan->values[it->value].size;
     if (it->bytes > root->instances[z->instances[i]].bytes) return false;
   }

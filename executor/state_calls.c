@@ -22,7 +22,7 @@ static heddle_status no_state(const heddle_executor *ex, uint32_t i, heddle_erro
                       (unsigned)i, (unsigned)heddle_executor_state_count(ex));
 }
 
-static heddle_status find(heddle_executor *ex, uint32_t i, heddle__state **out, heddle_error *err) {
+static heddle_status find_state(heddle_executor *ex, uint32_t i, heddle__state **out, heddle_error *err) {
   heddle_status s = check(ex, err);
   if (s != HEDDLE_OK) return s;
   if (i >= heddle_executor_state_count(ex)) return no_state(ex, i, err);
@@ -56,7 +56,7 @@ uint32_t heddle_executor_state_count(const heddle_executor *ex) {
 
 heddle_status heddle_executor_state_info(heddle_executor *ex, uint32_t i, heddle_state_info *out, heddle_error *err) {
   heddle__state *st;
-  heddle_status s = find(ex, i, &st, err);
+  heddle_status s = find_state(ex, i, &st, err);
   if (s != HEDDLE_OK) return s;
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for what is known of a state value");
   const heddle_tensor *v = st->now.view;
@@ -98,7 +98,7 @@ heddle_status heddle_executor_read_state(heddle_executor *ex, uint32_t i, heddle
   heddle__state *st;
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the tensor: out is NULL");
   *out = NULL;
-  heddle_status s = find(ex, i, &st, err);
+  heddle_status s = find_state(ex, i, &st, err);
   if (s != HEDDLE_OK) return s;
   const heddle_tensor *v = st->now.view;
   s = heddle_tensor_create(NULL, v->dtype, v->shape, v->ndim, out, err);
@@ -128,13 +128,22 @@ heddle_status heddle__state_write(heddle_executor *ex, heddle__state *st, const 
 heddle_status heddle_executor_write_state(heddle_executor *ex, uint32_t i, const heddle_tensor *value,
                                           heddle_error *err) {
   heddle__state *st;
-  heddle_status s = find(ex, i, &st, err);
+  heddle_status s = find_state(ex, i, &st, err);
   if (s != HEDDLE_OK) return s;
   if (value == NULL) return named(ex, st, heddle__fail(err, HEDDLE_EINVAL, "the tensor is NULL"), err);
   return heddle__state_write(ex, st, value, err);
 }
 
 /* ---- shorter */
+
+/* Copies the first elements of a value in host memory, which has room between its rows. */
+static heddle_status copy_first(heddle_tensor *to, const heddle_tensor *v, heddle_error *err) {
+  heddle_tensor *first = NULL;
+  heddle_status s = heddle_tensor_wrap(v->data, v->dtype, to->shape, v->ndim, v->strides, NULL, NULL, &first, err);
+  if (s == HEDDLE_OK) s = heddle_tensor_copy(to, first, err);
+  heddle_tensor_release(first);
+  return s;
+}
 
 static heddle_status cut(const heddle_executor *ex, const heddle__state *st, int64_t length, heddle__held *out,
                          heddle_error *err) {
@@ -147,7 +156,8 @@ static heddle_status cut(const heddle_executor *ex, const heddle__state *st, int
                         name_of(ex, st), shape[st->axis], (unsigned)st->axis, length);
   shape[st->axis] = length;
   heddle_status s = heddle__held_make(v->dev, v->dtype, v->ndim, shape, true, out, err);
-  if (s == HEDDLE_OK) s = heddle__tensor_cut(out->view, v, st->axis, err);
+  if (s == HEDDLE_OK && v->contiguous) s = heddle__tensor_cut(out->view, v, st->axis, err);
+  else if (s == HEDDLE_OK) s = copy_first(out->view, v, err);
   return named(ex, st, s, err);
 }
 

@@ -25,19 +25,46 @@ static void release_base(void *user) {
   heddle_tensor_release(user);
 }
 
-/* A tensor over the first bytes of a store; user is given to release. */
-static heddle_status view_of(const heddle__store *store, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
-                             heddle_release_fn release, void *user, heddle_tensor **out, heddle_error *err) {
-  if (store->dev == NULL)
-    return heddle_tensor_wrap(store->base->data, dtype, shape, ndim, NULL, release, user, out, err);
-  const heddle__adopted a = {.dev = store->dev, .shared = store->base};
-  return heddle__tensor_adopt(&a, dtype, shape, ndim, NULL, release, user, out, err);
+/* How a value lies in its store: with room for so many elements along an axis; 0: row by row. */
+typedef struct form {
+  int64_t room;
+  uint32_t axis;
+} form;
+
+static const form dense = {0, 0};
+
+static void strides_of(form f, uint32_t ndim, const int64_t *shape, int64_t *strides) {
+  int64_t step = 1;
+  for (uint32_t d = ndim; d-- > 0;) {
+    strides[d] = step;
+    step *= f.room > 0 && d == f.axis ? f.room : shape[d];
+  }
 }
 
-static heddle_status show(heddle__held *held, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
+static bool lies_so(const heddle_tensor *view, form f) {
+  int64_t strides[HEDDLE__MAX_NDIM];
+  if (f.room == 0) return view->contiguous;
+  strides_of(f, view->ndim, view->shape, strides);
+  return memcmp(view->strides, strides, view->ndim * sizeof *strides) == 0;
+}
+
+/* A tensor over the first bytes of a store; strides NULL: row by row. user is given to release. */
+static heddle_status view_of(const heddle__store *store, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
+                             const int64_t *strides, heddle_release_fn release, void *user, heddle_tensor **out,
+                             heddle_error *err) {
+  if (store->dev == NULL)
+    return heddle_tensor_wrap(store->base->data, dtype, shape, ndim, strides, release, user, out, err);
+  const heddle__adopted a = {.dev = store->dev, .shared = store->base};
+  return heddle__tensor_adopt(&a, dtype, shape, ndim, strides, release, user, out, err);
+}
+
+static heddle_status show(heddle__held *held, heddle_dtype dtype, uint32_t ndim, const int64_t *shape, form f,
                           heddle_error *err) {
   heddle_tensor *view = NULL;
-  heddle_status s = view_of(held->store, dtype, ndim, shape, release_base, held->store->base, &view, err);
+  int64_t strides[HEDDLE__MAX_NDIM];
+  strides_of(f, ndim, shape, strides);
+  heddle_status s = view_of(held->store, dtype, ndim, shape, f.room > 0 ? strides : NULL, release_base,
+                            held->store->base, &view, err);
   if (s != HEDDLE_OK) return s;
   heddle_tensor_retain(held->store->base);
   heddle_tensor_release(held->view);
@@ -86,14 +113,16 @@ static heddle_status make_store(heddle_device *dev, uint64_t granule, uint64_t b
   return s;
 }
 
+/* A value of zeroes in new memory with room for so many bytes at least. */
 static heddle_status make_held(heddle_device *place, uint64_t granule, heddle_dtype dtype, uint32_t ndim,
-                               const int64_t *shape, bool may_grow, heddle__held *out, heddle_error *err) {
+                               const int64_t *shape, form f, uint64_t room, bool may_grow, heddle__held *out,
+                               heddle_error *err) {
   uint64_t bytes = 0;
   heddle__held held = {NULL, NULL};
   *out = held;
   heddle_status s = heddle__shape_bytes(dtype, ndim, shape, NULL, &bytes, err);
-  if (s == HEDDLE_OK) s = make_store(place, granule, room_for(bytes, may_grow), &held.store, err);
-  if (s == HEDDLE_OK) s = show(&held, dtype, ndim, shape, err);
+  if (s == HEDDLE_OK) s = make_store(place, granule, room_for(bytes > room ? bytes : room, may_grow), &held.store, err);
+  if (s == HEDDLE_OK) s = show(&held, dtype, ndim, shape, f, err);
   if (s == HEDDLE_OK) *out = held;
   else heddle__held_drop(&held);
   return s;
@@ -101,7 +130,7 @@ static heddle_status make_held(heddle_device *place, uint64_t granule, heddle_dt
 
 heddle_status heddle__held_make(heddle_device *place, heddle_dtype dtype, uint32_t ndim, const int64_t *shape,
                                 bool may_grow, heddle__held *out, heddle_error *err) {
-  return make_held(place, 0, dtype, ndim, shape, may_grow, out, err);
+  return make_held(place, 0, dtype, ndim, shape, dense, 0, may_grow, out, err);
 }
 
 heddle_status heddle__held_lend(const heddle__held *held, heddle_device *dev, heddle__memory **out, heddle_error *err) {
@@ -119,7 +148,8 @@ void heddle__held_drop(heddle__held *held) {
 heddle_status heddle__state_tensor(const heddle__state *st, heddle_tensor **out, heddle_error *err) {
   heddle__store *store = st->now.store;
   const heddle_tensor *v = st->now.view;
-  heddle_status s = view_of(store, v->dtype, v->ndim, v->shape, let_go, store, out, err);
+  heddle_status s =
+      view_of(store, v->dtype, v->ndim, v->shape, v->contiguous ? NULL : v->strides, let_go, store, out, err);
   if (s == HEDDLE_OK) atomic_fetch_add_explicit(&store->users, 1, memory_order_relaxed);
   return s;
 }
@@ -189,12 +219,22 @@ uint64_t heddle__states_bytes(const heddle_executor *ex) {
   return ex->states != NULL ? atomic_load_explicit(&ex->states->bytes, memory_order_relaxed) : 0;
 }
 
+/* Whether the present value and what a run makes are in one piece of memory. */
+static bool is_one(const heddle__state *st) {
+  return st->now.store != NULL && st->now.store == st->spare.store;
+}
+
+/* Whether no one else reads the store of the present value. */
+static bool is_own(const heddle__state *st) {
+  return atomic_load_explicit(&st->now.store->users, memory_order_acquire) == 1U + is_one(st);
+}
+
 static void count_bytes(heddle__states *all) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < all->n; i++) {
     const heddle__state *st = &all->at[i];
     if (st->now.store != NULL) sum += st->now.store->base->bytes;
-    if (st->spare.store != NULL) sum += st->spare.store->base->bytes;
+    if (st->spare.store != NULL && !is_one(st)) sum += st->spare.store->base->bytes;
   }
   atomic_store_explicit(&all->bytes, sum, memory_order_relaxed);
 }
@@ -282,12 +322,13 @@ static bool is_in(const heddle__store *store, const heddle_device *dev, uint64_t
   return store->dev == dev && (dev != NULL || store->granule >= granule);
 }
 
-/* The present value in memory of another device: copied, or zeroes again where it was reset. */
-static heddle_status move(heddle_executor *ex, heddle__state *st, heddle_device *dev, uint64_t granule,
-                          heddle_error *err) {
+/* The present value in other memory, of so many bytes at least: copied, or zeroes again where it was reset. */
+static heddle_status move(heddle_executor *ex, heddle__state *st, heddle_device *dev, uint64_t granule, form f,
+                          uint64_t room, heddle_error *err) {
   const heddle_tensor *v = st->now.view;
   heddle__held moved;
-  heddle_status s = make_held(dev, granule, v->dtype, v->ndim, v->shape, st->axis != HEDDLE__NONE, &moved, err);
+  heddle_status s = make_held(dev, granule, v->dtype, v->ndim, v->shape, f, room,
+                              st->axis != HEDDLE__NONE && f.room == 0, &moved, err);
   if (s == HEDDLE_OK && !st->is_reset) s = heddle_tensor_copy(moved.view, v, err);
   if (s != HEDDLE_OK) {
     heddle__held_drop(&moved);
@@ -299,34 +340,60 @@ static heddle_status move(heddle_executor *ex, heddle__state *st, heddle_device 
   return HEDDLE_OK;
 }
 
+/* The spare value has another shape, in the memory that it has. */
+static heddle_status reshape_spare(const heddle_executor *ex, heddle__state *st, const heddle__known *known, form f,
+                                   heddle_error *err) {
+  heddle_tensor *v = st->spare.view;
+  int64_t strides[HEDDLE__MAX_NDIM];
+  if (v != NULL && v->ndim == known->ndim && lies_so(v, f) &&
+      memcmp(v->shape, known->shape, known->ndim * sizeof *known->shape) == 0)
+    return HEDDLE_OK;
+  const bool is_ours = v != NULL && atomic_load_explicit(&v->references, memory_order_acquire) ==
+                                        1U + (ex->results[st->output].lent == v);
+  if (!is_ours || v->ndim != known->ndim || (v->bytes == 0 && v->dev == NULL))
+    return show(&st->spare, known->dtype, known->ndim, known->shape, f, err);
+  heddle_status s = heddle__tensor_reshape(v, known->shape, err);
+  if (s != HEDDLE_OK) return s;
+  strides_of(f, v->ndim, v->shape, strides);
+  v->contiguous = f.room == 0 || memcmp(v->strides, strides, v->ndim * sizeof *strides) == 0;
+  if (f.room > 0) memcpy(v->strides, strides, v->ndim * sizeof *strides);
+  return s;
+}
+
 /* Memory for what a run makes; what was there may be used again. */
 static heddle_status spare_for(heddle_executor *ex, heddle__state *st, heddle_device *dev, uint64_t granule,
                                const heddle__known *known, heddle_error *err) {
   heddle__held *x = &st->spare;
-  heddle_status s = HEDDLE_OK;
-  bool fits = x->store != NULL && is_in(x->store, dev, granule) && x->store->base->bytes >= known->bytes &&
+  bool fits = x->store != NULL && !is_one(st) && is_in(x->store, dev, granule) &&
+              x->store->base->bytes >= known->bytes &&
               atomic_load_explicit(&x->store->users, memory_order_acquire) == 1;
-  bool same = fits && x->view->ndim == known->ndim &&
-              memcmp(x->view->shape, known->shape, known->ndim * sizeof *known->shape) == 0;
-  if (!fits) {
-    heddle__held fresh;
-    s = make_held(dev, granule, known->dtype, known->ndim, known->shape, st->axis != HEDDLE__NONE, &fresh, err);
-    if (s != HEDDLE_OK) return s;
-    heddle__held_drop(x);
-    *x = fresh;
-  } else if (!same) {
-    const bool is_ours = atomic_load_explicit(&x->view->references, memory_order_acquire) ==
-                         1U + (ex->results[st->output].lent == x->view);
-    if (is_ours && x->view->ndim == known->ndim && (x->view->bytes > 0 || x->view->dev != NULL))
-      s = heddle__tensor_reshape(x->view, known->shape, err);
-    else s = show(x, known->dtype, known->ndim, known->shape, err);
-  }
+  if (fits) return reshape_spare(ex, st, known, dense, err);
+  heddle__held fresh;
+  heddle_status s =
+      make_held(dev, granule, known->dtype, known->ndim, known->shape, dense, 0, st->axis != HEDDLE__NONE, &fresh, err);
   if (s != HEDDLE_OK) return s;
+  heddle__held_drop(x);
+  *x = fresh;
+  return s;
+}
+
+/* What a run makes goes into the memory of the present value, which no one else reads. */
+static heddle_status one_for(heddle_executor *ex, heddle__state *st, const heddle__known *known, form f,
+                             heddle_error *err) {
+  if (!is_one(st)) {
+    heddle__held_drop(&st->spare);
+    st->spare.store = st->now.store;
+    atomic_fetch_add_explicit(&st->now.store->users, 1, memory_order_relaxed);
+  }
+  return reshape_spare(ex, st, known, f, err);
+}
+
+/* The output of the runs is the spare value. */
+static void give_output(heddle_executor *ex, const heddle__state *st) {
   heddle__result *r = &ex->results[st->output];
-  if (r->lent == x->view) return HEDDLE_OK;
+  if (r->lent == st->spare.view) return;
   heddle_tensor_release(r->lent);
-  r->lent = heddle_tensor_retain(x->view);
-  return HEDDLE_OK;
+  r->lent = heddle_tensor_retain(st->spare.view);
 }
 
 static heddle_status check_known(const heddle_executor *ex, const heddle__state *st, const heddle__known *known,
@@ -345,8 +412,15 @@ static heddle_status place(heddle_executor *ex, heddle__state *st, const heddle_
   if (heddle__device_inline(dev)) dev = NULL;
   const uint64_t granule = heddle__plan_granule(plan);
   heddle_status s = check_known(ex, st, known, err);
-  if (s == HEDDLE_OK && !is_in(st->now.store, dev, granule)) s = move(ex, st, dev, granule, err);
-  if (s == HEDDLE_OK) s = spare_for(ex, st, dev, granule, known, err);
+  const heddle__update *u = &plan->updates[st - ex->states->at];
+  const bool in_place = u->step != HEDDLE__NONE;
+  const form f = in_place ? (form){u->room, u->axis} : dense;
+  const uint64_t bytes = !in_place ? 0 : f.room > 0 ? plan->instances[u->output].bytes : known->bytes;
+  const bool stays = is_in(st->now.store, dev, granule) && lies_so(st->now.view, f) &&
+                     (!in_place || (is_own(st) && st->now.store->base->bytes >= bytes));
+  if (s == HEDDLE_OK && !stays) s = move(ex, st, dev, granule, f, bytes, err);
+  if (s == HEDDLE_OK) s = in_place ? one_for(ex, st, known, f, err) : spare_for(ex, st, dev, granule, known, err);
+  if (s == HEDDLE_OK) give_output(ex, st);
   return s == HEDDLE_OK ? s : heddle__prefix(err, s, "state value '%s': ", heddle__model_arg(ex->model, st->arg)->name);
 }
 
@@ -364,6 +438,7 @@ const heddle__held *heddle__state_held(const heddle_executor *ex, uint32_t io, b
   const heddle__state *st = is_input ? heddle__state_of_arg(ex, io) : heddle__state_of_output(ex, io);
   if (st == NULL) return NULL;
   const heddle__held *held = is_input ? &st->now : &st->spare;
+  if (is_one(st)) return held; /* the store has room, whatever the value has */
   return held->view->bytes > 0 || held->view->dev != NULL ? held : NULL;
 }
 
@@ -397,6 +472,8 @@ heddle_status heddle__states_turn(heddle_executor *ex, heddle__bound *b, heddle_
 
 heddle_status heddle__states_begin(heddle_executor *ex, heddle_error *err) {
   heddle__states *all = ex->states;
+  for (uint32_t i = 0; i < all->n; i++) /* what was handed out since is not written */
+    all->turned = all->turned || (is_one(&all->at[i]) && !is_own(&all->at[i]));
   if (all->grown) ex->stale = true;
   all->grown = false;
   if (ex->stale || ex->bound == NULL || !all->turned) return HEDDLE_OK;

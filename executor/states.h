@@ -1,6 +1,7 @@
 /* executor/states.h: state values of an executor: an output of one run that is the input of the next one.
- * A value has two pieces of memory: one holds the present value, which a run reads, the other takes what the run makes.
- * After a run that succeeded they change places; until then the present value is not touched. */
+ * Where a program updates a value in place, one piece of memory holds the present value and what the run adds to it; else
+ * the value has two, one that the run reads and one that takes what it makes. After a run that succeeded the two views
+ * change places; until then no element of the present value is written. */
 #ifndef HEDDLE_EXECUTOR_STATES_H
 #define HEDDLE_EXECUTOR_STATES_H
 
@@ -25,8 +26,8 @@ typedef struct heddle__state {
   uint32_t arg, output;
   uint32_t axis; /* the open dimension; HEDDLE__NONE: none, or several */
   heddle_dtype dtype;
-  bool is_reset; /* it is at its beginning; its shape may still depend on other inputs */
-  heddle__held now, spare;
+  bool is_reset;                   /* it is at its beginning; its shape may still depend on other inputs */
+  heddle__held now, spare;         /* of one store where the program that was placed last updates it in place */
   int64_t shape[HEDDLE__MAX_NDIM]; /* what state_info points to */
 } heddle__state;
 

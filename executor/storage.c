@@ -27,11 +27,19 @@ static heddle_status give_own(heddle__plan *plan, heddle_error *err) {
     if (it->role == HEDDLE__ROLE_TEMP || it->role == HEDDLE__ROLE_WORKSPACE) continue;
     if (it->role == HEDDLE__ROLE_INPUT) kind = HEDDLE__ALLOC_INPUT;
     if (it->role == HEDDLE__ROLE_OUTPUT) kind = HEDDLE__ALLOC_OUTPUT;
+    const heddle__update *u = heddle__instance_update(plan, i);
+    it->offset = 0;
     heddle_status s = heddle__instance_check(plan, i, err);
     if (s != HEDDLE_OK) return s;
-    uint64_t align = plan->spaces[it->space].align > it->align ? plan->spaces[it->space].align : it->align;
-    it->alloc = add_allocation(plan, kind, it->space, i, it->bytes, align > 0 ? align : 1);
-    it->offset = 0;
+    if (u != NULL && u->output == i) continue; /* in its input's */
+    const heddle__instance *largest = u != NULL ? &plan->instances[u->output] : it;
+    uint64_t align = it->align > largest->align ? it->align : largest->align;
+    if (plan->spaces[it->space].align > align) align = plan->spaces[it->space].align;
+    it->alloc = add_allocation(plan, kind, it->space, i, largest->bytes, align > 0 ? align : 1);
+  }
+  for (uint32_t k = 0; k < plan->req.n_ties; k++) {
+    const heddle__update *u = &plan->updates[k];
+    if (u->step != HEDDLE__NONE) plan->instances[u->output].alloc = plan->instances[u->input].alloc;
   }
   return HEDDLE_OK;
 }
@@ -70,6 +78,7 @@ static heddle_status lend_outputs(heddle__plan *plan, const heddle__uses *uses, 
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_instances; i++) {
     const heddle__instance *out = &plan->instances[i];
     if (out->role != HEDDLE__ROLE_OUTPUT || out->space != space || uses->first[i] == uses->first[i + 1]) continue;
+    if (heddle__instance_update(plan, i) != NULL) continue; /* the value of the run before lies there */
     uint64_t align = plan->values[out->value].align;
     if (align < plan->spaces[space].align) continue;
     if (b.at == NULL) s = heddle__blocks_init(&b, plan, uses, space, true, err);
@@ -175,8 +184,9 @@ heddle_status heddle__pass_storage(heddle__plan *plan, heddle_error *err) {
   bool *bare = heddle__alloc(plan->n_spaces, sizeof *bare);
   heddle_status s = HEDDLE_OK;
   if (plan->allocs == NULL || bare == NULL) s = heddle__no_memory(err, "the allocations of a plan");
-  if (s == HEDDLE_OK) s = give_own(plan, err);
   if (s == HEDDLE_OK) s = heddle__uses_init(&uses, plan, err);
+  if (s == HEDDLE_OK) s = heddle__find_updates(plan, &uses, err);
+  if (s == HEDDLE_OK) s = give_own(plan, err);
   if (s == HEDDLE_OK) find_bare(plan, bare);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_spaces; i++) {
     if (!is_shared(plan, i)) continue;

@@ -20,6 +20,14 @@ typedef struct heddle__uses {
 heddle_status heddle__uses_init(heddle__uses *uses, const heddle__plan *plan, heddle_error *err);
 void heddle__uses_finish(heddle__uses *uses);
 
+/* Whether step a has finished before step b starts. */
+static inline bool heddle__step_before(const heddle__plan *plan, uint32_t a, uint32_t b) {
+  return plan->clock[(size_t)b * plan->n_streams + plan->steps[a].stream] >= plan->steps[a].seq;
+}
+
+/* storage_updates.c: fills plan->updates, the instances of all state values, and which of them are one piece of memory. */
+heddle_status heddle__find_updates(heddle__plan *plan, const heddle__uses *uses, heddle_error *err);
+
 /* The last step of a stream that touches a block, by its number there. */
 typedef struct heddle__end {
   uint32_t stream;

@@ -4,10 +4,6 @@
 #include "core/error.h"
 #include "executor/storage_blocks.h"
 
-static bool happens_before(const heddle__plan *plan, uint32_t a, uint32_t b) {
-  return plan->clock[(size_t)b * plan->n_streams + plan->steps[a].stream] >= plan->steps[a].seq;
-}
-
 /* Adds a use, or only counts it while steps is NULL. A step that has touched the instance already is its last use. */
 static void touch(heddle__uses *uses, uint32_t *counts, uint32_t *latest, uint32_t instance, uint32_t step) {
   if (instance == HEDDLE__NONE || latest[instance] == step + 1) return;
@@ -62,9 +58,9 @@ static bool may_inherit(const heddle__plan *plan, const heddle__uses *uses, uint
     return false;
   if (uses->heir[in] != HEDDLE__NONE || uses->inherits[out]) return false;
   for (uint32_t k = uses->first[in]; k < uses->first[in + 1]; k++)
-    if (uses->steps[k] != step && !happens_before(plan, uses->steps[k], step)) return false;
+    if (uses->steps[k] != step && !heddle__step_before(plan, uses->steps[k], step)) return false;
   for (uint32_t k = uses->first[out]; k < uses->first[out + 1]; k++)
-    if (uses->steps[k] != step && !happens_before(plan, step, uses->steps[k])) return false;
+    if (uses->steps[k] != step && !heddle__step_before(plan, step, uses->steps[k])) return false;
   return true;
 }
 

@@ -48,15 +48,19 @@ heddle_status heddle__generate_reserve(heddle_generator *g, int64_t rows, heddle
   return HEDDLE_OK;
 }
 
+heddle_status heddle__generate_cut(heddle_generator *g, size_t n, heddle_error *err) {
+  if (g->config.shares || n >= g->cached + g->ahead) return HEDDLE_OK;
+  return n == 0 ? heddle_executor_reset_state(g->ex, HEDDLE_STATE_ALL, err)
+                : heddle_executor_truncate_state(g->ex, HEDDLE_STATE_ALL, (int64_t)n, err);
+}
+
 heddle_status heddle__generate_rewind(heddle_generator *g, size_t n, heddle_error *err) {
-  if (n >= g->cached) return HEDDLE_OK;
-  heddle_status s = HEDDLE_OK;
-  if (!g->config.shares) {
-    s = n == 0 ? heddle_executor_reset_state(g->ex, HEDDLE_STATE_ALL, err)
-               : heddle_executor_truncate_state(g->ex, HEDDLE_STATE_ALL, (int64_t)n, err);
-  }
+  const size_t kept = n < g->cached ? n : g->cached;
+  heddle_status s = heddle__generate_cut(g, kept, err);
   if (s != HEDDLE_OK) return s;
-  g->cached = n;
+  g->ahead = 0;
+  if (kept == g->cached) return HEDDLE_OK;
+  g->cached = kept;
   heddle_tensor_release(g->view);
   g->view = NULL;
   return HEDDLE_OK;

@@ -15,6 +15,7 @@ heddle_generator *heddle_generator_retain(heddle_generator *g) {
 
 void heddle_generator_release(heddle_generator *g) {
   if (g == NULL || atomic_fetch_sub_explicit(&g->references, 1, memory_order_acq_rel) != 1) return;
+  heddle_generator_release(g->draft);
   heddle_tensor_release(g->view);
   heddle_executor_release(g->ex);
   heddle_tensor_release(g->ids.tensor);
@@ -118,7 +119,8 @@ static heddle_status copy_config(heddle_generator *to, const heddle_generator *f
 static heddle_status copy_tokens(heddle_generator *to, heddle_generator *from, heddle_error *err) {
   const int64_t shape[2] = {1, from->vocabulary};
   if (from->n == 0) return HEDDLE_OK;
-  heddle_status s = heddle_generator_append(to, from->tokens, from->n, err);
+  heddle_status s = heddle__generate_rewind(from, from->n, err);
+  if (s == HEDDLE_OK) s = heddle_generator_append(to, from->tokens, from->n, err);
   if (s == HEDDLE_OK) s = heddle_executor_fork_state(from->ex, to->ex, err);
   if (s == HEDDLE_OK) s = heddle_tensor_create(NULL, heddle_tensor_dtype(from->view), shape, 2, &to->view, err);
   if (s != HEDDLE_OK) return s;
@@ -128,19 +130,28 @@ static heddle_status copy_tokens(heddle_generator *to, heddle_generator *from, h
   return HEDDLE_OK;
 }
 
+heddle_status heddle__generator_like(const heddle_generator *g, heddle_generator **out, heddle_error *err) {
+  heddle_generator *made = heddle__alloc(1, sizeof *made);
+  *out = NULL;
+  if (made == NULL) return heddle__no_memory(err, "a generator");
+  atomic_init(&made->references, 1);
+  made->model = heddle_model_retain(g->model);
+  heddle_status s = copy_config(made, g, err);
+  if (s == HEDDLE_OK) s = heddle_executor_create(made->model, &made->ex, err);
+  if (s == HEDDLE_OK) *out = made;
+  else heddle_generator_release(made);
+  return s;
+}
+
 heddle_status heddle_generator_fork(heddle_generator *g, heddle_generator **out, heddle_error *err) {
   if (out == NULL) return heddle__fail(err, HEDDLE_EINVAL, "there is no place for the generator: out is NULL");
   *out = NULL;
   if (g == NULL) return heddle__fail(err, HEDDLE_EINVAL, "fork: the generator is NULL");
   heddle_status s = g->n > 0 ? heddle_generator_evaluate(g, HEDDLE_FOREVER, err) : heddle__check_fork(err);
+  heddle_generator *made = NULL;
+  if (s == HEDDLE_OK) s = heddle__generator_like(g, &made, err);
   if (s != HEDDLE_OK) return s;
-  heddle_generator *made = heddle__alloc(1, sizeof *made);
-  if (made == NULL) return heddle__no_memory(err, "a generator");
-  atomic_init(&made->references, 1);
-  s = copy_config(made, g, err);
-  made->model = heddle_model_retain(g->model);
-  if (s == HEDDLE_OK) s = heddle_executor_create(made->model, &made->ex, err);
-  if (s == HEDDLE_OK) s = copy_tokens(made, g, err);
+  s = copy_tokens(made, g, err);
   if (s == HEDDLE_OK) *out = made;
   else heddle_generator_release(made);
   return s;
@@ -193,9 +204,12 @@ heddle_status heddle_generator_append(heddle_generator *g, const int64_t *tokens
     g->tokens = grown;
     g->room = room;
   }
+  size_t known;
+  s = heddle__speculate_take(g, tokens, n, &known, err);
+  if (s != HEDDLE_OK) return s;
   if (n > 0) memcpy(g->tokens + g->n, tokens, n * sizeof *tokens);
   g->n += n;
-  if (n > 0) {
+  if (n > known) {
     heddle_tensor_release(g->view);
     g->view = NULL;
   }
@@ -223,4 +237,5 @@ void heddle_generator_cancel(heddle_generator *g) {
   if (g == NULL) return;
   atomic_store_explicit(&g->cancelled, true, memory_order_release);
   heddle_executor_cancel(g->ex, NULL);
+  heddle_generator_cancel(g->draft);
 }

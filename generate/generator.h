@@ -1,5 +1,6 @@
 /* generate/generator.h: what the files of a generator share. A generator has one executor. Its list of tokens is `tokens`;
- * the first `cached` of them are in the caches. One thread at a time, but for `cancelled`. */
+ * the first `cached` of them are in the caches. Behind these may be guesses of a draft that a run computed ahead: then all
+ * tokens are cached. One thread at a time, but for `cancelled`. */
 #ifndef HEDDLE_GENERATE_GENERATOR_H
 #define HEDDLE_GENERATE_GENERATOR_H
 
@@ -9,7 +10,7 @@
 
 #include "heddle/generate.h"
 
-enum { HEDDLE__GENERATE_STOPS = 64, HEDDLE__GENERATE_NAME = 128 };
+enum { HEDDLE__GENERATE_STOPS = 64, HEDDLE__GENERATE_NAME = 128, HEDDLE__GUESSES = 16 };
 
 /* What the files beside a model say. Names of caches have one "%d" for the layer. 0: not given. */
 typedef struct heddle__generate_config {
@@ -83,26 +84,46 @@ struct heddle_generator {
   int64_t *tokens;
   size_t n, room, cached;
   size_t pending;       /* tokens of a run that was not waited for; 0: none */
-  int64_t pending_rows; /* with padding */
-  heddle_tensor *view;  /* the logits of the last run; NULL: not of token `cached` - 1 */
+  int64_t pending_rows; /* with guesses or padding */
+  uint32_t pending_ahead;
+  heddle_tensor *view; /* the logits of the last run; NULL: not of token `cached` - 1 */
   int64_t view_row;
+  heddle_generator *draft; /* NULL: there is none */
+  uint32_t draft_tokens;
+  const heddle_sampling *sampling; /* of the call that chooses a token; NULL: the call does not */
+  int64_t guess[HEDDLE__GUESSES];
+  uint32_t n_guess; /* for the next run */
+  uint32_t ahead;   /* the first ones of guess, whose rows the caches have */
   heddle__sampler sampler;
   heddle_generator_stats stats;
 };
+
+/* generator.c: another generator of the model, without tokens. */
+heddle_status heddle__generator_like(const heddle_generator *g, heddle_generator **out, heddle_error *err);
 
 /* ports.c: finds the model's inputs, outputs and caches, and checks them against the configuration. state_rules: what
  * the model option state is to be, of heddle__alloc. */
 heddle_status heddle__generate_state_rules(const heddle__generate_config *c, char **out, heddle_error *err);
 heddle_status heddle__generate_ports(heddle_generator *g, heddle_error *err);
 
-/* cache.c: rows for so many tokens, where caches are shared; and the first n tokens alone. */
+/* cache.c: rows for so many tokens, where caches are shared; the first n rows alone; and the first n tokens alone, without
+ * what was computed ahead. */
 heddle_status heddle__generate_reserve(heddle_generator *g, int64_t rows, heddle_error *err);
+heddle_status heddle__generate_cut(heddle_generator *g, size_t n, heddle_error *err);
 heddle_status heddle__generate_rewind(heddle_generator *g, size_t n, heddle_error *err);
+
+/* speculate.c: the draft's guesses for the next run into g->guess; and which of these new tokens were computed ahead: they
+ * become cached, and guesses behind them are dropped where others follow. */
+heddle_status heddle__speculate_guess(heddle_generator *g, uint64_t until_ns, heddle_error *err);
+heddle_status heddle__speculate_take(heddle_generator *g, const int64_t *tokens, size_t n, size_t *known,
+                                     heddle_error *err);
 
 /* evaluate.c: after HEDDLE_OK the logits of the last token are in g->view. until_ns is on the monotonic clock. */
 heddle_status heddle__generate_evaluate(heddle_generator *g, uint64_t until_ns, heddle_error *err);
 heddle_status heddle__generate_settle(heddle_generator *g, uint64_t until_ns, heddle_error *err);
+heddle_status heddle__generate_cancelled(heddle_generator *g, heddle_error *err);
 uint64_t heddle__generate_until(uint64_t timeout_ns);
+uint64_t heddle__generate_left(uint64_t until_ns);     /* a timeout */
 void *heddle__generate_row(const heddle_generator *g); /* of g->view */
 
 /* choose.c, nucleus.c and order.c: the choice. row: the logits, which are edited and restored where they are float32. */

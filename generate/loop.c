@@ -39,7 +39,9 @@ static heddle_status next(heddle_generator *g, const heddle_sampling *s, uint64_
   const uint64_t began = heddle__now_ns();
   if (g->n >= g->max_length)
     return heddle__fail(err, HEDDLE_ELIMIT, "there are %zu tokens, which is the most (max_length)", g->n);
+  g->sampling = s;
   heddle_status status = heddle__generate_evaluate(g, until_ns, err);
+  g->sampling = NULL;
   const uint64_t ready = heddle__now_ns();
   if (status == HEDDLE_OK) {
     status = heddle__sampler_choose(&g->sampler, heddle__generate_row(g), heddle_tensor_dtype(g->view), g->tokens, g->n,

@@ -1,6 +1,6 @@
 /* graph/check_types.c: runs inference over a graph as far as the file's shapes allow, and compares what the file says of
  * an operator's outputs with what the operator gives. What is not known yet (a symbol, the value of an input) is left
- * for the planner. */
+ * for the planner. Outputs of the graph of which the file says nothing get what is known. */
 #include "graph/validate.h"
 
 #include <string.h>
@@ -9,10 +9,11 @@
 #include "core/error.h"
 #include "graph/declared.h"
 #include "graph/opschema.h"
+#include "graph/result_dtypes.h"
 #include "graph/words.h"
 
 typedef struct walk {
-  const heddle_graph *g;
+  heddle_graph *g;
   heddle__known **known;        /* one per entry; NULL: not known */
   const heddle__known **inputs; /* of the node in hand */
   heddle__known *outputs;       /* of the same */
@@ -110,7 +111,58 @@ static heddle_status infer_node(walk *w, const heddle__node *node, heddle_error 
   return s;
 }
 
-heddle_status heddle__graph_check_types(const heddle_graph *g, heddle_error *err) {
+/* A hint that was wrong gives way, with a warning. */
+static heddle_status correct(walk *w, heddle__entry head, const heddle__known *known, heddle_error *err) {
+  char declared[200], is[128], shown[64];
+  heddle__type *type = &w->g->types[heddle__entry_id(w->g, head)];
+  if (known == NULL || !heddle__declared_misleads(type, known->dtype, known->ndim, known->shape, declared, is))
+    return HEDDLE_OK;
+  heddle__show(w->g->nodes[head.node].name, shown);
+  for (uint32_t d = 0; d < type->ndim; d++) heddle__free(type->dims[d].symbol);
+  heddle__free(type->dims);
+  heddle__free(type->shape); /* laid out anew */
+  type->dims = NULL;
+  type->shape = NULL;
+  type->ndim = 0;
+  type->has_shape = false;
+  json_t *words = json_sprintf("%s: output '%s' is declared %s, and is %s", w->g->source, shown, declared, is);
+  if (w->g->warnings == NULL) w->g->warnings = json_array();
+  return json_array_append_new(w->g->warnings, words) == 0 ? HEDDLE_OK : heddle__no_memory(err, "the types of a graph");
+}
+
+/* What the file leaves open of a head. */
+static heddle_status complete(heddle__type *type, const heddle__known *known, heddle_dtype dtype, heddle_error *err) {
+  if (!type->has_dtype && dtype.bits != 0) {
+    type->has_dtype = type->infers_dtype = true;
+    type->dtype = dtype;
+  }
+  if (type->has_shape || known == NULL) return HEDDLE_OK;
+  type->dims = heddle__alloc(known->ndim, sizeof *type->dims);
+  if (type->dims == NULL) return heddle__no_memory(err, "the types of a graph");
+  type->has_shape = type->infers_shape = true;
+  type->ndim = known->ndim;
+  for (uint32_t d = 0; d < known->ndim; d++) type->dims[d].value = known->shape[d];
+  return HEDDLE_OK;
+}
+
+static heddle_status complete_heads(walk *w, heddle_error *err) {
+  heddle_graph *g = w->g;
+  heddle_dtype *dtypes = NULL;
+  heddle_status s = HEDDLE_OK;
+  for (uint32_t i = 0; i < g->n_heads && dtypes == NULL && s == HEDDLE_OK; i++)
+    if (!g->types[heddle__entry_id(g, g->heads[i])].has_dtype) s = heddle__result_dtypes(g, NULL, &dtypes, err);
+  for (uint32_t i = 0; i < g->n_heads && s == HEDDLE_OK; i++) {
+    const uint32_t entry = heddle__entry_id(g, g->heads[i]);
+    const heddle__known *known = w->known[entry];
+    const heddle_dtype follows = dtypes != NULL ? dtypes[entry] : (heddle_dtype){0, 0, 0};
+    s = correct(w, g->heads[i], known, err);
+    if (s == HEDDLE_OK) s = complete(&g->types[entry], known, known != NULL ? known->dtype : follows, err);
+  }
+  heddle__free(dtypes);
+  return s;
+}
+
+heddle_status heddle__graph_check_types(heddle_graph *g, heddle_error *err) {
   walk w = {.g = g};
   heddle_status s = HEDDLE_OK;
   if (!g->is_heddle) return HEDDLE_OK; /* TVM's nodes are functions of a library: nothing can be inferred */
@@ -122,6 +174,7 @@ heddle_status heddle__graph_check_types(const heddle_graph *g, heddle_error *err
     for (uint32_t k = 0; node->kind != HEDDLE__NODE_OP && k < node->n_outputs && s == HEDDLE_OK; k++)
       s = from_file(&w, node->first_entry + k, err);
   }
+  if (s == HEDDLE_OK && !g->is_inner) s = complete_heads(&w, err); /* an inner graph's differ from run to run */
   for (uint32_t i = 0; i < g->n_entries; i++) heddle__free(w.known[i]);
   heddle__free(w.known);
   heddle__free((void *)(uintptr_t)w.inputs);

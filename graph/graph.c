@@ -69,6 +69,7 @@ void heddle_graph_release(heddle_graph *g) {
   heddle__free(g->names);
   heddle__free(g->source);
   json_decref(g->raw);
+  json_decref(g->warnings);
   heddle_graph_release(g->base);
   heddle__free(g);
 }
@@ -95,16 +96,20 @@ static bool spread_shape(heddle__type *type) {
   return true;
 }
 
-heddle_status heddle__graph_index(heddle_graph *g, heddle_error *err) {
+heddle_status heddle__graph_spread_shapes(heddle_graph *g, heddle_error *err) {
   bool done = true;
+  for (uint32_t i = 0; i < g->n_args && done; i++) done = spread_shape(&g->types[g->nodes[g->args[i]].first_entry]);
+  for (uint32_t i = 0; i < g->n_heads && done; i++) done = spread_shape(&g->types[heddle__entry_id(g, g->heads[i])]);
+  return done ? HEDDLE_OK : heddle__no_memory(err, "the shapes of a graph");
+}
+
+heddle_status heddle__graph_index(heddle_graph *g, heddle_error *err) {
   g->names = heddle__alloc(g->n_nodes, sizeof *g->names);
   if (g->names == NULL) return heddle__no_memory(err, "the names of a graph");
   for (uint32_t i = 0; i < g->n_nodes; i++) g->names[i] = (struct heddle__name){g->nodes[i].name, i, -1};
   for (uint32_t i = 0; i < g->n_args; i++) g->names[g->args[i]].arg = (int32_t)i;
   qsort(g->names, g->n_nodes, sizeof *g->names, compare_names);
-  for (uint32_t i = 0; i < g->n_args && done; i++) done = spread_shape(&g->types[g->nodes[g->args[i]].first_entry]);
-  for (uint32_t i = 0; i < g->n_heads && done; i++) done = spread_shape(&g->types[heddle__entry_id(g, g->heads[i])]);
-  return done ? HEDDLE_OK : heddle__no_memory(err, "the shapes of a graph");
+  return heddle__graph_spread_shapes(g, err);
 }
 
 /* The first position in g->names that is not before name. */

@@ -26,10 +26,13 @@ typedef struct heddle__dim {
   char *symbol;
 } heddle__dim;
 
-/* What a file says of an entry, or what inference found. Which members the file gave: has_*. */
+/* What a file says of an entry; of a head, what inference found where the file says nothing. Which members there are: has_*. */
 typedef struct heddle__type {
   bool has_dtype;
   bool has_shape;
+  bool infers_dtype; /* it was found, and is not written */
+  bool infers_shape;
+  bool hints_shape; /* the shape that the file gives may be wrong */
   heddle_dtype dtype;
   uint32_t ndim;
   heddle__dim *dims;
@@ -80,10 +83,11 @@ typedef struct heddle__constant {
 
 struct heddle_graph {
   atomic_uint references;
-  char *source;   /* file name or what the caller called it, for errors */
-  bool is_heddle; /* the "heddle" object was there */
-  bool is_inner;  /* an attribute of a node: dtypes and shapes of its args need not be known */
-  uint32_t opset; /* of domain ""; 0 in TVM's graphs */
+  char *source;      /* file name or what the caller called it, for errors */
+  bool is_heddle;    /* the "heddle" object was there */
+  bool is_inner;     /* an attribute of a node: dtypes and shapes of its args need not be known */
+  bool hints_shapes; /* shapes that it declares of operators' outputs are hints: what an operator gives counts */
+  uint32_t opset;    /* of domain ""; 0 in TVM's graphs */
   heddle__node *nodes;
   uint32_t n_nodes;
   uint32_t n_entries;
@@ -96,6 +100,7 @@ struct heddle_graph {
   heddle__entry *heads;
   uint32_t n_heads;
   json_t *raw;        /* what the reader did not use, for the writer */
+  json_t *warnings;   /* sentences about the file, for the log of who makes a model of it; or NULL */
   heddle_graph *base; /* that nodes borrow from; one reference, or NULL */
   struct heddle__name {
     const char *name; /* of the node */

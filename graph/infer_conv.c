@@ -101,6 +101,10 @@ static heddle_status slide(const heddle_graph *g, const heddle__node *node, cons
     return HEDDLE_OK;
   }
   int64_t padded = size + w->before[i] + w->after[i], room = padded - reach;
+  if (room < 0 && room > -stride && w->ceil && w->mode != VALID && size > 0) {
+    *out = 1; /* rounded up, one window reaches over the end */
+    return HEDDLE_OK;
+  }
   if (room < 0)
     return heddle__bad_input(g, node, 0, x, err,
                              "at least %lld with padding in spatial dimension %u, the reach of the "

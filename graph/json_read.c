@@ -51,9 +51,23 @@ static heddle_status read_dialect(heddle__reader *r) {
     return heddle__reader_fail(r, HEDDLE_EFORMAT,
                                "\"heddle\".opset: a graph within a graph is of its opset, %u, found %lld", r->g->opset,
                                (long long)n);
+  const json_t *shapes = json_object_get(heddle, "output_shapes");
+  const char *word = json_string_value(shapes);
+  if (shapes != NULL && (word == NULL || strcmp(word, "hints") != 0))
+    return heddle__reader_fail(r, HEDDLE_EFORMAT, "\"heddle\".output_shapes: expected \"hints\", found %s",
+                               heddle__json_words(shapes, words));
   r->g->is_heddle = true;
+  r->g->hints_shapes = shapes != NULL;
   r->g->opset = (uint32_t)n;
+  r->g->warnings = json_incref(json_object_get(heddle, "warnings"));
+  json_object_del(json_object_get(r->root, "heddle"), "warnings");
   return HEDDLE_OK;
+}
+
+/* Of operators' outputs that are heads. */
+static void mark_hints(heddle_graph *g) {
+  for (uint32_t i = 0; i < g->n_heads && g->hints_shapes; i++)
+    g->types[heddle__entry_id(g, g->heads[i])].hints_shape = g->nodes[g->heads[i].node].kind == HEDDLE__NODE_OP;
 }
 
 /* Entry ids: r->row_ptr and g->n_entries. */
@@ -164,6 +178,7 @@ static heddle_status read_document(heddle__reader *r) {
   if (s == HEDDLE_OK) s = read_args(r);
   if (s == HEDDLE_OK) s = read_heads(r);
   if (s == HEDDLE_OK) s = heddle__read_types(r, json_object_get(r->root, "attrs"));
+  if (s == HEDDLE_OK) mark_hints(r->g);
   if (s == HEDDLE_OK) s = heddle__graph_index(r->g, r->err);
   if (s == HEDDLE_OK) s = heddle__graph_validate(r->g, r->err);
   return s;
@@ -190,6 +205,7 @@ static heddle_status from_json(json_t *root, const char *name, const heddle_grap
   g->is_inner = outer != NULL;
   if (outer != NULL) {
     g->is_heddle = outer->is_heddle;
+    g->hints_shapes = outer->hints_shapes;
     g->opset = outer->opset;
   }
   heddle__reader r = {.g = g, .name = g->source, .max_nodes = max_nodes, .root = root, .err = err};

@@ -137,7 +137,7 @@ static void write_node(text *out, const heddle__node *node) {
 
 static void write_dtype(text *out, const heddle__type *type) {
   char name[32];
-  if (!type->has_dtype) {
+  if (!type->has_dtype || type->infers_dtype) {
     heddle__say_text(out, "null");
     return;
   }
@@ -152,7 +152,7 @@ static void write_dtype(text *out, const heddle__type *type) {
 }
 
 static void write_shape(text *out, const heddle__type *type) {
-  if (!type->has_shape) {
+  if (!type->has_shape || type->infers_shape) {
     heddle__say_text(out, "null");
     return;
   }

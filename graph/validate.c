@@ -160,10 +160,11 @@ static heddle_status check_entries(const heddle_graph *g, heddle_error *err) {
       bool known;
       const heddle__type *type = &g->types[node->first_entry + k];
       bool may_lack = node->kind == HEDDLE__NODE_OP || (g->is_inner && node->kind == HEDDLE__NODE_NULL);
-      if (!may_lack && (!type->has_dtype || !type->has_shape))
+      const bool may_lack_shape = may_lack || (g->is_heddle && node->kind == HEDDLE__NODE_NULL);
+      if ((!may_lack && !type->has_dtype) || (!may_lack_shape && !type->has_shape))
         s = heddle__node_fail(g, node, err, HEDDLE_EFORMAT,
-                              "attrs.%s has null for its entry %u; only outputs of "
-                              "operators may go without",
+                              "attrs.%s has null for its entry %u; only outputs of operators may go without, and "
+                              "inputs without a shape in graphs of Heddle",
                               type->has_dtype ? "shape" : "dltype", node->first_entry + k);
       else s = entry_bytes(g, node->first_entry + k, &bytes, &known, err);
     }
@@ -205,12 +206,13 @@ static heddle_status check_storage(const heddle_graph *g, heddle_error *err) {
   return s;
 }
 
-heddle_status heddle__graph_validate(const heddle_graph *g, heddle_error *err) {
+heddle_status heddle__graph_validate(heddle_graph *g, heddle_error *err) {
   heddle_status s = check_args(g, err);
   if (s == HEDDLE_OK) s = check_names(g, err);
   if (s == HEDDLE_OK) s = check_operators(g, err);
   if (s == HEDDLE_OK) s = check_entries(g, err);
   if (s == HEDDLE_OK) s = check_storage(g, err);
   if (s == HEDDLE_OK) s = heddle__graph_check_types(g, err);
+  if (s == HEDDLE_OK) s = heddle__graph_spread_shapes(g, err);
   return s;
 }

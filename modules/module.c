@@ -18,6 +18,7 @@
 #include "core/pool.h"
 #include "core/registry.h"
 #include "core/tensor.h"
+#include "core/whole_file.h"
 #include "modules/call_device.h"
 
 static const heddle__tvm_host host = {HEDDLE_TVM_LAYOUT, heddle__alloc,    heddle__grow,        heddle__alloc_aligned,
@@ -177,6 +178,18 @@ heddle_status heddle_module_load(heddle_context *ctx, const char *path, heddle_m
   return heddle_module_open(ctx, path, NULL, out, err);
 }
 
+/* The path that it was loaded by may have another file by now: the code here and there would be two. */
+heddle_status heddle__module_image(heddle_module *m, heddle_error *err) {
+  heddle_module_info info = {.struct_size = sizeof info};
+  if (m->is_system)
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "functions of the program itself are in no file that could be sent");
+  if (m->image != NULL) return HEDDLE_OK;
+  heddle_status s = heddle_module_get_info(m, &info, err);
+  return s == HEDDLE_OK ? heddle__file_read(m->file.file >= 0 ? m->file.own : info.path, UINT64_MAX, &m->image,
+                                            &m->image_bytes, err)
+                        : s;
+}
+
 heddle_status heddle__module_trusted(const heddle_module *m, const char *trust, heddle_error *err) {
   if (trust == NULL || m->is_system) return HEDDLE_OK; /* the program's own code */
   heddle_module_info info = {.struct_size = sizeof info};
@@ -227,6 +240,7 @@ void heddle_module_release(heddle_module *m) {
   pthread_mutex_destroy(&m->lock);
   m->t->close(m->library);
   close_file(&m->file);
+  heddle__free(m->image);
   heddle_context *ctx = m->ctx;
   heddle__free(m);
   heddle_context_release(ctx);

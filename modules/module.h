@@ -127,11 +127,17 @@ struct heddle_module {
   pthread_mutex_t lock;                /* guards devices */
   struct heddle__call_device *devices; /* that functions were called on, open until the module ends */
   heddle__sealed file;                 /* what it was loaded from; closed when the library is not mapped any more */
+  void *image;                         /* heddle__module_image; NULL: not read */
+  size_t image_bytes;
   bool is_system;
 };
 
 /* heddle_module_load of a file that is open; it is taken over, and closed where that fails. */
 heddle_status heddle__module_load(heddle_context *ctx, heddle__sealed *file, heddle_module **out, heddle_error *err);
+
+/* Reads the bytes of the library's file into m->image, for devices that run its functions elsewhere; they stay until the module
+ * ends. HEDDLE_EUNSUPPORTED for the program's own functions, which have no file. One thread at a time. */
+heddle_status heddle__module_image(heddle_module *m, heddle_error *err);
 
 /* Whether a trust file, if there is one, accepts a library. HEDDLE_EDENIED. */
 heddle_status heddle__module_trusted(const heddle_module *m, const char *trust, heddle_error *err);

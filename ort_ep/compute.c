@@ -97,7 +97,7 @@ static heddle_status get_output(compute *c, heddle_executor *ex, ort_kernel_cont
   return s;
 }
 
-static ort_status *run(ort_compute *self, void *state, ort_kernel_context *context) {
+static ort_status *run_compute(ort_compute *self, void *state, ort_kernel_context *context) {
   compute *c = (compute *)self;
   heddle_error err = {0};
   idle *i = NULL;
@@ -194,7 +194,7 @@ ort_status *ep_compile(ort_ep *self, const ort_graph **graphs, const ort_node **
       s = p_fail(&err, HEDDLE_ENOMEM, 0, "no memory for a part of a graph");
       break;
     }
-    c->base = (ort_compute){ORT_API_VERSION, create_state, run, release_state};
+    c->base = (ort_compute){ORT_API_VERSION, create_state, run_compute, release_state};
     c->e = e;
     pthread_mutex_init(&c->lock, NULL);
     s = compile_part(e, graphs[i], fused[i], &arena, c, &err);

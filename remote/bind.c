@@ -36,7 +36,6 @@ static heddle_status bind(remote_session *s, byte_reader *r, remote_launch *l, h
                           remote_stream *stream, heddle_error *err) {
   bool *is_short = l->op->region != NULL ? &l->is_short : NULL;
   const remote_op *op = l->op;
-  const remote_device *d = op->head.device;
   heddle_pbind operands = {.struct_size = sizeof operands,
                            .inputs = slices,
                            .outputs = slices + op->n_inputs,
@@ -46,7 +45,7 @@ static heddle_status bind(remote_session *s, byte_reader *r, remote_launch *l, h
   for (uint32_t i = 0; i + 1 < l->n_buffers && status == HEDDLE_OK; i++)
     status = take_slice(s, r, l, op->bytes[i], is_short, &slices[i], &l->buffers[i + 1], err);
   if (status == HEDDLE_OK && !wire_is_done(r)) status = p_fail(err, HEDDLE_EFORMAT, 0, "a request is malformed");
-  return status == HEDDLE_OK ? d->dev->t->op.bind(op->op, stream->stream, &operands, &l->launch, err) : status;
+  return status == HEDDLE_OK ? op->table->bind(op->op, stream->stream, &operands, &l->launch, err) : status;
 }
 
 heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err) {
@@ -72,7 +71,7 @@ heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, h
   }
   free(slices);
   if (status == HEDDLE_OK && !remote_add(s, &l->head, REMOTE_LAUNCH, op->head.device, err)) {
-    op->head.device->dev->t->op.launch_free(l->launch);
+    op->table->launch_free(l->launch);
     status = HEDDLE_ELIMIT;
   }
   if (status != HEDDLE_OK) {
@@ -102,9 +101,9 @@ static heddle_status count_offer(void *sink, const heddle_poffer *offer, heddle_
   return HEDDLE_OK;
 }
 
-static heddle_status ask(const remote_op *op, const heddle_pregion *region, heddle_error *err) {
+static heddle_status ask(remote_session *s, const remote_op *op, const heddle_pregion *region, heddle_error *err) {
   uint32_t n_offers = 0;
-  const heddle_status status = remote_ask(op->head.device, region, count_offer, &n_offers, err);
+  const heddle_status status = remote_ask(s, op->head.device, region, count_offer, &n_offers, err);
   if (status != HEDDLE_OK || n_offers > 0) return status;
   return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s does not run these shapes", op->head.device->dev->name);
 }
@@ -120,8 +119,8 @@ static uint32_t distinct(const int32_t *from, uint32_t n, int32_t *to) {
   return found;
 }
 
-static heddle_status ask_node(const remote_op *op, const heddle_pregion *region, const heddle_pnode *node,
-                              heddle_error *err) {
+static heddle_status ask_node(remote_session *s, const remote_op *op, const heddle_pregion *region,
+                              const heddle_pnode *node, heddle_error *err) {
   int32_t *operands = calloc((size_t)node->n_inputs + node->n_outputs + 1, sizeof *operands);
   if (operands == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for a region");
   heddle_pregion alone = *region;
@@ -130,18 +129,19 @@ static heddle_status ask_node(const remote_op *op, const heddle_pregion *region,
   alone.outputs = operands + node->n_inputs;
   alone.n_inputs = distinct(node->inputs, node->n_inputs, operands);
   alone.n_outputs = distinct(node->outputs, node->n_outputs, operands + node->n_inputs);
-  const heddle_status status = ask(op, &alone, err);
+  const heddle_status status = ask(s, op, &alone, err);
   free(operands);
   return status;
 }
 
-static heddle_status check_shapes(const remote_op *op, const heddle_pregion *region, heddle_error *err) {
+static heddle_status check_shapes(remote_session *s, const remote_op *op, const heddle_pregion *region,
+                                  heddle_error *err) {
   const heddle_pnode *nodes = region->nodes.data;
-  heddle_status status = ask(op, region, err);
+  heddle_status status = ask(s, op, region, err);
   if (status != HEDDLE_EUNSUPPORTED || region->nodes.count < 2) return status;
   status = HEDDLE_OK;
   for (uint64_t i = 0; i < region->nodes.count && status == HEDDLE_OK; i++)
-    status = ask_node(op, region, &nodes[i], err);
+    status = ask_node(s, op, region, &nodes[i], err);
   return status;
 }
 
@@ -155,7 +155,8 @@ static heddle_status take_shapes(remote_session *s, byte_reader *r, const remote
   heddle_status status = HEDDLE_OK;
   if (!wire_take_values(r, region, remote_find_blob, s) || !wire_is_done(r))
     status = p_fail(err, HEDDLE_EUNSUPPORTED, 0, "the shapes are not those of the operator, or smaller ones");
-  if (status == HEDDLE_OK) status = check_shapes(op, region, err);
+  if (status == HEDDLE_OK) status = remote_check_shapes(region, err);
+  if (status == HEDDLE_OK) status = check_shapes(s, op, region, err);
   if (status == HEDDLE_OK) *out = region;
   else free(region);
   return status;
@@ -189,7 +190,7 @@ static heddle_status resize(remote_session *s, remote_launch *l, const heddle_pr
   heddle_status status = take_operands(s, r, l, region, &operands, slices, buffers, err);
   remote_stream *stream = remote_find_stream(s, l->stream);
   if (status == HEDDLE_OK && stream != NULL) (void)remote_settle(stream); /* a failure stays with the stream */
-  if (status == HEDDLE_OK) status = op->head.device->dev->t->op.resize(l->launch, region, &operands, err);
+  if (status == HEDDLE_OK) status = op->table->resize(l->launch, region, &operands, err);
   if (status != HEDDLE_OK) return status;
   for (uint32_t i = 0; i < l->n_buffers; i++) {
     remote_buffer *before = l->buffers[i];

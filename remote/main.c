@@ -1,4 +1,4 @@
-/* remote/main.c: heddle-device-server, the program that heddle device-server and heddle keys start: it has libheddle's inside
+/* remote/main.c: heddle-device-server, the program that heddle device-server, rpc-tunnel and keys start: it has libheddle's inside
  * and OpenSSL, which the tool does not. Its words are NAME=VALUE and come from the tool, which has read and checked them. */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include <stdio.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "remote/server.h"
+#include "remote/tunnel.h"
 #include "rpc/net.h"
 #include "rpc/words.h"
 
@@ -28,8 +29,18 @@ static int make_keys(const words *w) {
 int main(int argc, char **argv) {
   const words w = {argv + 2, argc - 2};
   if (argc > 1 && strcmp(argv[1], "keys") == 0) return make_keys(&w);
+  if (argc > 1 && strcmp(argv[1], "tunnel") == 0) {
+    const remote_tunnel_options o = {.port = (uint16_t)words_number(&w, "port", 0),
+                                     .address = words_find(&w, "server"),
+                                     .psk = words_find(&w, "psk"),
+                                     .tls_cert = words_find(&w, "cert"),
+                                     .tls_key = words_find(&w, "key"),
+                                     .tls_ca = words_find(&w, "ca"),
+                                     .tls_name = words_find(&w, "name")};
+    return o.address != NULL ? remote_tunnel_run(&o) : WRONG_WORDS;
+  }
   if (argc <= 1 || strcmp(argv[1], "server") != 0) {
-    rpc_log("heddle-device-server: heddle device-server and heddle keys start this program");
+    rpc_log("heddle-device-server: heddle device-server, rpc-tunnel and keys start this program");
     return WRONG_WORDS;
   }
   words_allow_files();
@@ -52,6 +63,8 @@ int main(int argc, char **argv) {
                                    .limits = {.devices = words_find(&w, "devices"),
                                               .memory = words_number(&w, "memory", 4096) * mib,
                                               .idle_ms = words_number(&w, "idle", 60) * 1000,
-                                              .seconds = words_number(&w, "seconds", 0)}};
+                                              .seconds = words_number(&w, "seconds", 0),
+                                              .allow_libraries = words_number(&w, "libraries", 0) != 0,
+                                              .rpc_program = words_find(&w, "rpc_program")}};
   return remote_server_run(&o);
 }

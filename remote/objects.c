@@ -96,7 +96,7 @@ static void destroy(remote_session *s, remote_object *o) {
     return;
   } else if (o->kind == REMOTE_LAUNCH) {
     remote_launch *l = (remote_launch *)o;
-    t->op.launch_free(l->launch);
+    l->op->table->launch_free(l->launch);
     remote_let_go(s, &l->op->head);
     for (uint32_t i = 0; i < l->n_buffers; i++)
       if (l->buffers[i] != NULL) remote_let_go(s, &l->buffers[i]->head);
@@ -182,6 +182,7 @@ void remote_close_device(remote_session *s, remote_device *d) {
   }
   for (uint32_t i = 0; i < s->n_streams; i++)
     if (s->streams[i].id != 0 && s->streams[i].device == d) release_stream(&s->streams[i]);
+  remote_libraries_leave(s, d);
   d->dev->t->stream.close(d->util);
   d->util = NULL;
   d->is_open = false;

@@ -14,9 +14,9 @@ static heddle_status take_region(remote_session *s, byte_reader *r, bool is_open
   if (!(*d)->dev->t->has_op) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "%s has no operators", (*d)->dev->name);
   *region = wire_take_region(r, remote_find_blob, s, err);
   if (*region == NULL) return err->status;
-  if (r->left == 0) return HEDDLE_OK;
-  free(*region);
-  return p_fail(err, HEDDLE_EFORMAT, 0, "a region is malformed");
+  status = r->left == 0 ? remote_check_shapes(*region, err) : p_fail(err, HEDDLE_EFORMAT, 0, "a region is malformed");
+  if (status != HEDDLE_OK) free(*region);
+  return status;
 }
 
 /* ---- offers, as the client gets them */
@@ -51,7 +51,8 @@ heddle_status remote_query(remote_session *s, byte_reader *r, byte_buffer *out, 
   heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
   if (status != HEDDLE_OK) return status;
   offers o = {.region = region, .can_resize = can_resize(d->dev, region)};
-  status = d->dev->t->op.query(d->dev->instance, d->dev->index, region, add_offer, &o, err);
+  if (remote_calls_library(region)) status = remote_library_query(s, d, region, add_offer, &o, err);
+  else status = d->dev->t->op.query(d->dev->instance, d->dev->index, region, add_offer, &o, err);
   if (status == HEDDLE_OK) {
     byte_put_u32(out, o.count);
     byte_put(out, o.bytes.data, o.bytes.used);
@@ -133,8 +134,9 @@ static heddle_status choose(void *sink, const heddle_poffer *offer, heddle_error
   return s;
 }
 
-heddle_status remote_ask(const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
-                         heddle_error *err) {
+heddle_status remote_ask(remote_session *s, const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer,
+                         void *sink, heddle_error *err) {
+  if (remote_calls_library(region)) return remote_library_query(s, d, region, offer, sink, err);
   const heddle_device *dev = d->dev;
   const uint64_t n = region->values.count;
   const heddle_pnode *first = region->nodes.data;
@@ -145,9 +147,9 @@ heddle_status remote_ask(const remote_device *d, const heddle_pregion *region, h
   for (uint64_t i = 0; i < n && !is_reorder; i++) plain[i].layout = 0;
   heddle_pregion asked = *region;
   asked.values.data = plain;
-  const heddle_status s = dev->t->op.query(dev->instance, dev->index, &asked, offer, sink, err);
+  const heddle_status status = dev->t->op.query(dev->instance, dev->index, &asked, offer, sink, err);
   free(plain);
-  return s;
+  return status;
 }
 
 /* What a launch needs to be resized: the region, whose constants that came before are not kept. */
@@ -165,7 +167,7 @@ static heddle_status keep_region(remote_session *s, remote_op *op, const uint8_t
 
 void remote_op_free(remote_session *s, remote_op *op) {
   if (op == NULL) return;
-  if (op->op != NULL) op->head.device->dev->t->op.op_free(op->op);
+  if (op->op != NULL) op->table->op_free(op->op);
   if (op->region != NULL) remote_unhold(s, op->region_bytes);
   free(op->region);
   free(op->is_absorbed);
@@ -187,14 +189,16 @@ heddle_status remote_prepare(remote_session *s, byte_reader *r, byte_buffer *out
   choice c = {.device = d, .region = region, .op = op, .wanted = offer};
   if (status == HEDDLE_OK) {
     op->head.device = d;
+    op->table = &d->dev->t->op;
     op->n_inputs = region->n_inputs;
     op->n_outputs = region->n_outputs;
-    status = remote_ask(d, region, choose, &c, err);
+    status = remote_ask(s, d, region, choose, &c, err);
   }
   if (status == HEDDLE_OK && !c.is_found) status = p_fail(err, HEDDLE_EINVAL, 0, "%s made no such offer", d->dev->name);
   if (status == HEDDLE_OK && c.resizes && can_resize(d->dev, region))
     status = keep_region(s, op, whole.at + WORDS, whole.left - WORDS, err);
-  if (status == HEDDLE_OK) status = d->dev->t->op.prepare(d->dev->handle, region, offer, &op->op, err);
+  if (status == HEDDLE_OK && remote_calls_library(region)) status = remote_library_prepare(s, d, region, op, err);
+  else if (status == HEDDLE_OK) status = d->dev->t->op.prepare(d->dev->handle, region, offer, &op->op, err);
   free(region);
   if (status == HEDDLE_OK && !remote_add(s, &op->head, REMOTE_OP, d, err)) status = HEDDLE_ELIMIT;
   if (status == HEDDLE_OK) byte_put_u64(out, op->head.handle);

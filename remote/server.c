@@ -272,6 +272,22 @@ static int listen_unix(const char *path) {
   return -1;
 }
 
+/* Waits for a process, and ends it with this one. Its status, or 1. */
+static int await(rpc_child *child, int signals) {
+  char bytes[64];
+  int status = 0;
+  while (!rpc_child_ended(child, &status)) {
+    struct pollfd p = {.fd = signals, .events = POLLIN};
+    if (rpc_is_ending()) {
+      rpc_child_kill(child);
+      return 1;
+    }
+    (void)poll(&p, 1, TICK_MS);
+    while (read(signals, bytes, sizeof bytes) > 0) continue;
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
 /* Whether the files of TLS can be used and the devices are there, in a process of its own: this one never opens a plugin. */
 static int try_devices(void *user) {
   const remote_server_options *o = user;
@@ -292,30 +308,41 @@ static int try_devices(void *user) {
   return 0;
 }
 
-static bool has_devices(const remote_server_options *o) {
+static bool has_devices(const remote_server_options *o, int signals) {
   rpc_child child;
-  int status = 0;
-  if (!rpc_child_start(&child, o->limits.memory, try_devices, (void *)(uintptr_t)o, NULL, 0)) return false;
-  while (!rpc_child_ended(&child, &status)) {
-    if (rpc_is_ending()) {
-      rpc_child_kill(&child);
-      return false;
-    }
-    (void)poll(NULL, 0, 5);
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return rpc_child_start(&child, o->limits.memory, try_devices, (void *)(uintptr_t)o, &signals, 1) &&
+         await(&child, signals) == 0;
 }
 
-static int serve_stdio(const remote_server_options *o) {
-  server s = {.o = o, .offer = {.tracker = &o->tracker, .pipe = -1}};
+typedef struct ends {
+  const remote_server_options *o;
+  int in, out;
+} ends;
+
+static int serve_ends(void *user) {
+  const ends *e = user;
+  const server s = {.o = e->o};
   client c = {.s = &s, .pipe = -1};
   transport t;
-  signal(SIGPIPE, SIG_IGN);
-  const int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-  if (in < 0 || out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || !transport_init(&t, in, out, SILENT_MS)) return 1;
-  const int status = remote_session_serve(&t, &o->limits, admit, &c);
+  if (!transport_init(&t, e->in, e->out, SILENT_MS)) return 1;
+  const int status = remote_session_serve(&t, &e->o->limits, admit, &c);
   transport_close(&t);
   return status;
+}
+
+/* The session has a process of its own, as others have: its limits and its folder go with that. */
+static int serve_stdio(const remote_server_options *o) {
+  ends e = {.o = o};
+  rpc_child child;
+  const int signals = rpc_watch_signals();
+  e.in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+  e.out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (signals < 0 || e.in < 0 || e.out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
+      !rpc_child_start(&child, o->limits.memory, serve_ends, &e, &signals, 1))
+    return 1;
+  close(e.in);
+  close(e.out);
+  return await(&child, signals);
 }
 
 int remote_server_run(const remote_server_options *o) {
@@ -330,7 +357,7 @@ int remote_server_run(const remote_server_options *o) {
     return 1;
   }
   for (int i = 0; i < MOST_PEERS; i++) s.peers[i].fd = s.peers[i].pipe = -1;
-  bool good = has_devices(o);
+  bool good = has_devices(o, s.signals);
   if (good && o->host != NULL) {
     s.listeners[0] = rpc_listen(o->host, o->port, o->port, has_tls(&o->tls),
                                 "it is served with TLS only: give --tls-cert, --tls-key and --tls-ca, or --psk", &port);

@@ -11,6 +11,7 @@
 
 #include "plugins/common/fnv.h"
 #include "plugins/common/perror.h"
+#include "remote/tunnel.h"
 #include "rpc/net.h"
 
 bool remote_send(remote_session *s, const void *data, size_t bytes, const void *more, size_t more_bytes) {
@@ -94,6 +95,7 @@ void remote_session_finish(remote_session *s) {
   pthread_mutex_unlock(&s->tick_lock);
   if (s->has_ticker) pthread_join(s->ticker, NULL);
   for (uint32_t i = 0; i < s->n_devices; i++) remote_close_device(s, &s->devices[i]);
+  remote_libraries_finish(s);
   remote_drop_blobs(s);
   free(s->blobs);
   free(s->events);
@@ -209,7 +211,7 @@ bool remote_session_answer(remote_session *s, const wire_head *head) {
 
 /* ---- the first messages */
 
-static void put_device(byte_buffer *b, const heddle_device *dev) {
+static void put_device(byte_buffer *b, const heddle_device *dev, bool allow_libraries) {
   const heddle_pdevice_desc *d = &dev->desc;
   const heddle__tables *t = dev->t;
   const char *colon = strchr(dev->name, ':');
@@ -219,7 +221,8 @@ static void put_device(byte_buffer *b, const heddle_device *dev) {
   wire_put_text(b, dev->name);
   byte_put_u64(b, tokens);
   byte_put_u32(b, (t->has_op ? 1u : 0u) | (t->has_layout ? 2u : 0u) | (t->has_op && t->op.partition != NULL ? 4u : 0u) |
-                      (t->has_op && t->op.list != NULL ? 8u : 0u) | (t->has_op && t->op.resize != NULL ? 16u : 0u));
+                      (t->has_op && t->op.list != NULL ? 8u : 0u) | (t->has_op && t->op.resize != NULL ? 16u : 0u) |
+                      (allow_libraries ? 32u : 0u));
   wire_put_text(b, d->name);
   wire_put_text(b, d->driver);
   byte_put(b, d->uuid, sizeof d->uuid);
@@ -241,7 +244,7 @@ static bool send_hello(remote_session *s, heddle_status status, const heddle_err
     byte_put_u64(&b, s->limits->memory / 2);
     byte_put_u32(&b, REMOTE_ALIVE_MS);
     byte_put_u32(&b, s->n_devices);
-    for (uint32_t i = 0; i < s->n_devices; i++) put_device(&b, s->devices[i].dev);
+    for (uint32_t i = 0; i < s->n_devices; i++) put_device(&b, s->devices[i].dev, s->limits->allow_libraries);
   }
   wire_end(&b, WIRE_HELLO, 0, 0);
   const bool good = !b.failed && remote_send(s, b.data, b.used, NULL, 0);
@@ -249,7 +252,7 @@ static bool send_hello(remote_session *s, heddle_status status, const heddle_err
   return good;
 }
 
-static heddle_status take_hello(transport *t, heddle_error *err) {
+static heddle_status take_hello(transport *t, bool *is_tunnel, heddle_error *err) {
   enum { BODY = 16 };
   uint8_t bytes[WIRE_HEAD + BODY];
   if (!transport_receive(t, bytes, sizeof bytes)) return p_fail(err, HEDDLE_EIO, 0, "the client sent nothing");
@@ -257,7 +260,8 @@ static heddle_status take_hello(transport *t, heddle_error *err) {
   byte_reader r = {bytes + WIRE_HEAD, BODY, false};
   const uint64_t magic = byte_take_u64(&r);
   const uint32_t major = byte_take_u32(&r), minor = byte_take_u32(&r);
-  if (head.kind != WIRE_HELLO || head.bytes != BODY || magic != WIRE_MAGIC)
+  *is_tunnel = head.kind == WIRE_TUNNEL;
+  if ((head.kind != WIRE_HELLO && !*is_tunnel) || head.bytes != BODY || magic != WIRE_MAGIC)
     return p_fail(err, HEDDLE_EIO, 0, "the client does not speak the protocol");
   if (major == WIRE_MAJOR) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EABI, 0, "the client speaks version %u.%u of the protocol, and this server %d.%d", major,
@@ -269,13 +273,20 @@ int remote_session_serve(transport *t, const remote_limits *limits, remote_admit
   heddle_error err = {0};
   remote_session s = {.t = t, .limits = limits};
   t->quiet_ms = FIRST_MS;
-  heddle_status status = take_hello(t, &err);
+  bool is_tunnel = false;
+  heddle_status status = take_hello(t, &is_tunnel, &err);
   if (status == HEDDLE_EIO) {
     rpc_log("heddle device-server: a client is refused: %s%s%s", err.text, t->why[0] != '\0' ? ": " : "", t->why);
     return 1;
   }
   t->quiet_ms = (int64_t)limits->idle_ms;
   if (status == HEDDLE_OK) status = admit(user, &err);
+  if (status == HEDDLE_OK && is_tunnel) {
+    if (limits->rpc_program == NULL)
+      status = p_fail(&err, HEDDLE_EUNSUPPORTED, 0, "it carries no TVM RPC; heddle device-server --tvm-rpc does");
+    (void)pthread_mutex_init(&s.send_lock, NULL);
+    return send_hello(&s, status, &err) && status == HEDDLE_OK ? remote_tunnel_serve(t, limits) : 1;
+  }
   const bool is_admitted = status == HEDDLE_OK;
   if (is_admitted) status = remote_session_init(&s, t, limits, &err);
   else (void)pthread_mutex_init(&s.send_lock, NULL);

@@ -13,10 +13,12 @@
 #include "rpc/handles.h"
 
 typedef struct remote_limits {
-  const char *devices; /* a list as in heddle run --device; NULL: the default devices */
-  uint64_t memory;     /* bytes that all buffers, constants and messages of a session hold */
-  uint64_t idle_ms;    /* a client that is silent for so long is gone */
-  uint64_t seconds;    /* that a session may take; 0: as long as it wants */
+  const char *devices;     /* a list as in heddle run --device; NULL: the default devices */
+  uint64_t memory;         /* bytes that all buffers, constants and messages of a session hold */
+  uint64_t idle_ms;        /* a client that is silent for so long is gone */
+  uint64_t seconds;        /* that a session may take; 0: as long as it wants */
+  bool allow_libraries;    /* runs code of its clients */
+  const char *rpc_program; /* the one of TVM's RPC; NULL: it is not carried */
 } remote_limits;
 
 /* A device of the list. util is a stream for what requests do. */
@@ -46,6 +48,7 @@ typedef struct remote_buffer {
 
 typedef struct remote_op {
   remote_object head;
+  const heddle_op_table *table; /* the plugin's, or that of libraries */
   heddle_pop *op;
   uint32_t n_inputs, n_outputs;
   bool is_bare;
@@ -100,6 +103,8 @@ typedef struct remote_blob {
   void *data;
 } remote_blob;
 
+typedef struct remote_library remote_library;
+
 typedef struct remote_session {
   transport *t;
   const remote_limits *limits;
@@ -113,6 +118,8 @@ typedef struct remote_session {
   uint32_t n_events, event_room;
   remote_blob *blobs;
   uint32_t n_blobs, blob_room;
+  remote_library *libraries;
+  uint32_t n_libraries;
   uint64_t held; /* bytes that count against limits->memory */
   char *piece;   /* REMOTE_PIECE bytes, for copies */
   pthread_mutex_t send_lock;
@@ -161,11 +168,23 @@ heddle_status remote_prepare(remote_session *s, byte_reader *r, byte_buffer *out
 void remote_op_free(remote_session *s, remote_op *op); /* what it has, and itself; op->op may be NULL */
 heddle_status remote_needed(const remote_device *d, const heddle_pvalue *v, uint64_t *bytes, heddle_error *err);
 /* Asks the plugin, which sees no layouts but those of Reorder. */
-heddle_status remote_ask(const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
-                         heddle_error *err);
+heddle_status remote_ask(remote_session *s, const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer,
+                         void *sink, heddle_error *err);
 heddle_status remote_resize(remote_session *s, byte_reader *r, heddle_error *err);
 heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 heddle_status remote_graph_make(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
+
+/* ---- shapes.c: HEDDLE_EUNSUPPORTED where values are not of the types and shapes that their nodes make */
+heddle_status remote_check_shapes(const heddle_pregion *region, heddle_error *err);
+
+/* ---- library.c: a region that calls a function of a client's library, as op.query and op.prepare */
+bool remote_calls_library(const heddle_pregion *region);
+heddle_status remote_library_query(remote_session *s, const remote_device *d, const heddle_pregion *region,
+                                   heddle_offer_fn offer, void *sink, heddle_error *err);
+heddle_status remote_library_prepare(remote_session *s, const remote_device *d, const heddle_pregion *region,
+                                     remote_op *op, heddle_error *err);
+void remote_libraries_leave(remote_session *s, const remote_device *d); /* nothing of it is on the device any more */
+void remote_libraries_finish(remote_session *s);                        /* all devices are closed */
 
 /* ---- work.c: a message of a stream, of which the head was read. false: the session ends. */
 bool remote_work(remote_session *s, const wire_head *head);

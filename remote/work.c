@@ -100,15 +100,15 @@ static bool report_read(remote_session *s, remote_stream *st, uint64_t position,
 
 /* ---- single pieces */
 
-static heddle_status run(remote_stream *st, const remote_launch *l, heddle_error *err) {
+static heddle_status run_launch(remote_stream *st, const remote_launch *l, heddle_error *err) {
   const heddle__tables *t = st->device->dev->t;
   if (l->head.device != st->device || l->stream != st->id)
     return p_fail(err, HEDDLE_EINVAL, 0, "the launch is bound to another stream");
   if (l->is_short) return p_fail(err, HEDDLE_EINVAL, 0, "the operands of the launch are too small; it was not resized");
-  heddle_status s = t->op.run(l->launch, err);
+  heddle_status s = l->op->table->run(l->launch, err);
   if (s == HEDDLE_ELIMIT) { /* the row is full: places become free as work ends */
     s = t->stream.sync(st->stream, UINT64_MAX, err);
-    if (s == HEDDLE_OK) s = t->op.run(l->launch, err);
+    if (s == HEDDLE_OK) s = l->op->table->run(l->launch, err);
   }
   if (s == HEDDLE_OK) s = t->stream.submit(st->stream, err);
   return s;
@@ -215,7 +215,7 @@ static bool replay_steps(remote_session *s, remote_stream *st, const remote_grap
     }
     if (!goes_on) continue;
     st->is_dirty = true;
-    if (step->kind == WIRE_RUN) fail(st, run(st, (const remote_launch *)step->to, &err), &err);
+    if (step->kind == WIRE_RUN) fail(st, run_launch(st, (const remote_launch *)step->to, &err), &err);
     else if (step->kind == WIRE_COPY)
       fail(st,
            copy(s, st, to, step->to_offset, (const remote_buffer *)step->from, step->from_offset, step->bytes, &err),
@@ -303,7 +303,7 @@ static heddle_status do_other(remote_session *s, remote_stream *st, uint32_t kin
   case WIRE_RUN: {
     heddle_status status = remote_get(s, byte_take_u64(r), REMOTE_LAUNCH, st->device, &l, err);
     st->is_dirty = true;
-    return status == HEDDLE_OK ? run(st, l, err) : status;
+    return status == HEDDLE_OK ? run_launch(st, l, err) : status;
   }
   default: return HEDDLE_OK;
   }

@@ -1,4 +1,4 @@
-/* rpc/main.c: heddle-rpc, the program that heddle rpc-server, rpc-tracker and rpc-proxy start: it has libheddle_tvm, which the tool
+/* rpc/main.c: heddle-rpc, the program that heddle rpc-server, rpc-tracker, rpc-proxy and device-server start: it has libheddle_tvm, which the tool
  * does not. Its words are NAME=VALUE and come from the tool, which has read and checked them. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +53,11 @@ int main(int argc, char **argv) {
         .session_seconds = words_number(&w, "seconds", 0),
         .limits = {.packet = words_number(&w, "packet", 1024) * mib, .memory = words_number(&w, "memory", 4096) * mib}};
     return rpc_server_run(&o);
+  }
+  if (argc > 1 && strcmp(argv[1], "session") == 0) {
+    const uint64_t mib = UINT64_C(1) << 20;
+    const rpc_limits limits = {.packet = 1024 * mib, .memory = words_number(&w, "memory", 4096) * mib};
+    return rpc_serve_one((int)words_number(&w, "fd", 0), &limits);
   }
   rpc_log("heddle-rpc: heddle rpc-server, rpc-tracker and rpc-proxy start this program");
   return WRONG_WORDS;

@@ -27,4 +27,7 @@ heddle_status rpc_hello(const uint8_t *data, size_t bytes, char *key, size_t *us
  * handshake. match is at least RPC_LONGEST_KEY + 1 bytes. */
 heddle_status rpc_handshake(const uint8_t *data, size_t bytes, char *match, double *seconds, size_t *used);
 
+/* One client, on a connected socket, after a handshake that takes any key. 0, or 1: it broke the protocol. */
+int rpc_serve_one(int fd, const rpc_limits *limits);
+
 #endif

@@ -44,7 +44,7 @@ static void add_words(line *l, const char *name, const words *list) {
   for (size_t i = 0; i < list->count; i++) add_text(l, name, list->data[i]);
 }
 
-static int run(const options *o) {
+static int run_check_plugin(const options *o) {
   char path[MOST_PATH], seconds[32], jobs[32];
   if (!find_kit(path)) {
     print_error("heddle check-plugin: the program heddle-check is not there; it is installed with Heddle as "
@@ -116,4 +116,4 @@ const command check_plugin_command = {
                    "Exit status: 0 all passed, 1 a case failed or no device could be checked, 2 the words were wrong.",
     .known = known,
     .takes = SUBJECT_PLUGIN,
-    .run = run};
+    .run = run_check_plugin};

@@ -213,12 +213,6 @@ static void offer_value(const option *o, const typed *t) {
   }
 }
 
-static const option *find(const command *c, const char *word, size_t n) {
-  for (const option *o = c->known; o->name != NULL; o++)
-    if (strlen(o->name) == n && strncmp(o->name, word, n) == 0) return o;
-  return NULL;
-}
-
 static void offer_options(const command *c, const typed *t) {
   char word[64];
   for (const option *o = c->known; o->name != NULL; o++) {
@@ -231,7 +225,8 @@ static void offer_options(const command *c, const typed *t) {
 static void offer_word(const command *c, const char *before, const char *word) {
   const typed whole = {word, 0, word};
   if (strncmp(before, "--", 2) == 0 || strcmp(before, "-o") == 0) {
-    const option *o = strcmp(before, "-o") == 0 ? find(c, "output", 6) : find(c, before + 2, strlen(before + 2));
+    const option *o =
+        strcmp(before, "-o") == 0 ? options_find(c, "output", 6) : options_find(c, before + 2, strlen(before + 2));
     if (o != NULL && o->kind != OPTION_FLAG) {
       offer_value(o, &whole);
       return;
@@ -239,7 +234,7 @@ static void offer_word(const command *c, const char *before, const char *word) {
   }
   size_t n = strcspn(word, "=");
   if (strncmp(word, "--", 2) == 0 && word[n] == '=') {
-    const option *o = find(c, word + 2, n - 2);
+    const option *o = options_find(c, word + 2, n - 2);
     const typed value = {word, n + 1, word + n + 1};
     if (o != NULL && o->kind != OPTION_FLAG) offer_value(o, &value);
   } else if (word[0] == '-') {

@@ -1,4 +1,4 @@
-/* tools/device_server.c: heddle device-server and heddle keys: read their words and become heddle-device-server (remote/). */
+/* tools/device_server.c: heddle device-server, rpc-tunnel and keys: read their words and become heddle-device-server (remote/). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +76,11 @@ static int serve(const options *o) {
     if (o->session_memory > 0) start_add_number(l, "memory", o->session_memory);
     if (o->idle_timeout > 0) start_add_number(l, "idle", o->idle_timeout);
     start_add_number(l, "seconds", o->session_timeout);
+    start_add_number(l, "libraries", o->allow_libraries);
+    if (o->tvm_rpc)
+      status = start_add_program("device-server", "rpc_program", HEDDLE_RPC_INSTALLED, START_RPC_NEEDS, l);
+  }
+  if (status == DONE) {
     status = start_program("device-server", HEDDLE_DEVICE_SERVER_INSTALLED, "HEDDLE_REMOTE", "server", l);
   }
   free(l);
@@ -95,6 +100,31 @@ static int make_keys(const options *o) {
   start_add(l, "file", o->output);
   start_add(l, "name", name);
   const int status = start_program("keys", HEDDLE_DEVICE_SERVER_INSTALLED, "HEDDLE_REMOTE", "keys", l);
+  free(l);
+  return status;
+}
+
+static int tunnel(const options *o) {
+  enum { MOST_ADDRESS = 255 };
+  const char *to = o->tunnel_to != NULL ? o->tunnel_to : getenv("HEDDLE_REMOTE");
+  const char *const texts[] = {o->psk, o->tls_cert, o->tls_key, o->tls_ca, o->tls_name};
+  bool good = to != NULL && to[0] != '\0' && strlen(to) <= MOST_ADDRESS && o->port <= UINT16_MAX;
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+    if (texts[i] != NULL && strlen(texts[i]) > MOST_TEXT) good = false;
+  if (!good) {
+    print_error("heddle rpc-tunnel: --server names a device server, such as tls:board:9300, and --port a port\n");
+    return WRONG_WORDS;
+  }
+  start_line *l = calloc(1, sizeof *l);
+  if (l == NULL) return fail_text("rpc-tunnel", "out of memory");
+  start_add(l, "server", to);
+  start_add_number(l, "port", o->port);
+  start_add(l, "psk", o->psk);
+  start_add(l, "cert", o->tls_cert);
+  start_add(l, "key", o->tls_key);
+  start_add(l, "ca", o->tls_ca);
+  start_add(l, "name", o->tls_name);
+  const int status = start_program("rpc-tunnel", HEDDLE_DEVICE_SERVER_INSTALLED, "HEDDLE_REMOTE", "tunnel", l);
   free(l);
   return status;
 }
@@ -123,6 +153,24 @@ static const option server_options[] = {
      "seconds after which a session ends; 0, the default: when its client wants"},
     {"idle-timeout", OPTION_COUNT, "S", offsetof(options, idle_timeout),
      "seconds of silence after which a client is gone; 60 by default"},
+    {"allow-libraries", OPTION_FLAG, NULL, offsetof(options, allow_libraries),
+     "run compiled libraries that clients send: they can then do what this user can"},
+    {"tvm-rpc", OPTION_FLAG, NULL, offsetof(options, tvm_rpc),
+     "also serve TVM's RPC to the same clients, inside their connections (heddle rpc-tunnel); they run code here"},
+    OPTION_HELP,
+    OPTION_END};
+
+static const option tunnel_options[] = {
+    {"server", OPTION_TEXT, "ADDRESS", offsetof(options, tunnel_to),
+     "the device server, as tls:HOST:PORT; HEDDLE_REMOTE by default"},
+    {"port", OPTION_COUNT, "P", offsetof(options, port),
+     "the port of this machine; 0, which is the default: any free one"},
+    {"psk", OPTION_TEXT, "FILE", offsetof(options, psk), "a file of heddle keys, which the server has too"},
+    {"tls-cert", OPTION_TEXT, "FILE", offsetof(options, tls_cert), "the certificate of this client, PEM"},
+    {"tls-key", OPTION_TEXT, "FILE", offsetof(options, tls_key), "the key of the certificate, PEM"},
+    {"tls-ca", OPTION_TEXT, "FILE", offsetof(options, tls_ca), "the certificate of the servers' authority, PEM"},
+    {"tls-name", OPTION_TEXT, "NAME", offsetof(options, tls_name),
+     "the name in the server's certificate; that of the address by default"},
     OPTION_HELP,
     OPTION_END};
 
@@ -143,6 +191,16 @@ const command device_server_command = {
     server_options,
     SUBJECT_NONE,
     serve};
+
+const command rpc_tunnel_command = {
+    "rpc-tunnel",
+    "carries TVM's RPC to a device server, authenticated and encrypted",
+    "Clients of TVM's RPC on this machine connect to its port as to a server. Each connection is carried inside one to "
+    "a\n"
+    "device server that was started with --tvm-rpc. Prints the port, and serves until it is interrupted.",
+    tunnel_options,
+    SUBJECT_NONE,
+    tunnel};
 
 const command keys_command = {"keys",
                               "makes a key that a device server and its clients share",

@@ -43,7 +43,8 @@ static const struct {
             {HEDDLE_CAP_WAIT_BEFORE_SIGNAL, "wait_before_signal"},
             {HEDDLE_CAP_VIEWS, "views"},
             {HEDDLE_CAP_IMPORT_UNIFIED, "import_unified"},
-            {HEDDLE_CAP_POLLED, "polled"}};
+            {HEDDLE_CAP_POLLED, "polled"},
+            {HEDDLE_CAP_LIBRARIES, "libraries"}};
 
 static heddle_device_info info_of(heddle_context *ctx, size_t i) {
   heddle_device_info info = {.struct_size = sizeof info};

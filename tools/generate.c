@@ -24,6 +24,14 @@ static const option known[] = {
     {"repetition-penalty", OPTION_NUMBER, "X", offsetof(options, repetition_penalty),
      "makes tokens that were there less probable"},
     {"seed", OPTION_COUNT, "N", offsetof(options, seed), "of the draws; one seed gives one text"},
+    {"logit-bias", OPTION_WORDS, "TOKEN=X", offsetof(options, biases),
+     "is added to the logit of a token, by its number; -inf forbids it"},
+    {"draft", OPTION_TEXT, "MODEL", offsetof(options, draft),
+     "a smaller model that guesses tokens; the text stays as it is"},
+    {"draft-device", OPTION_TEXT, "LIST", offsetof(options, draft_devices),
+     "devices of the draft, by default as --device"},
+    {"draft-tokens", OPTION_COUNT, "N", offsetof(options, draft_tokens),
+     "tokens that it guesses at a time, 4 by default"},
     {"stop-token", OPTION_WORDS, "N", offsetof(options, stop_tokens), "ends the text, besides the configuration's"},
     {"stop", OPTION_WORDS, "TEXT", offsetof(options, stops), "with --prompt: ends the text, too"},
     {"past-stops", OPTION_FLAG, NULL, offsetof(options, past_stops), "goes on after the configuration's stop tokens"},
@@ -102,6 +110,28 @@ static int read_tokens(const char *path, int64_t **out, size_t *n) {
   return status;
 }
 
+/* TOKEN=X of each word, as sampling has them; both arrays are freed by the caller. */
+static int read_biases(const words *given, heddle_sampling *out, int64_t **tokens, float **values) {
+  *tokens = calloc(given->count + 1, sizeof **tokens);
+  *values = calloc(given->count + 1, sizeof **values);
+  if (*tokens == NULL || *values == NULL) return fail_text("generate", "out of memory");
+  for (size_t i = 0; i < given->count; i++) {
+    char *end, *last = NULL;
+    const long long token = strtoll(given->data[i], &end, 10);
+    const float value = *end == '=' ? strtof(end + 1, &last) : 0;
+    if (end == given->data[i] || *end != '=' || last == end + 1 || *last != '\0' || token < 0) {
+      print_error("heddle generate: --logit-bias needs TOKEN=X, such as 17=-2.5, not '%s'\n", given->data[i]);
+      return WRONG_WORDS;
+    }
+    (*tokens)[i] = token;
+    (*values)[i] = value;
+  }
+  out->n_biases = (uint32_t)given->count;
+  out->bias_tokens = *tokens;
+  out->biases = *values;
+  return DONE;
+}
+
 static int read_stops(const words *given, int64_t **out) {
   *out = calloc(given->count + 1, sizeof **out);
   if (*out == NULL) return fail_text("generate", "out of memory");
@@ -126,8 +156,12 @@ static int check_words(const options *o) {
     print_error("heddle generate: --stop is for --prompt; --stop-token N stops at a token\n");
     return WRONG_WORDS;
   }
-  if (o->max_length > UINT32_MAX || o->chunk > UINT32_MAX || o->top_k > UINT32_MAX) {
-    print_error("heddle generate: --max-length, --chunk and --top-k are less than 2^32\n");
+  if (o->max_length > UINT32_MAX || o->chunk > UINT32_MAX || o->top_k > UINT32_MAX || o->draft_tokens > UINT32_MAX) {
+    print_error("heddle generate: --max-length, --chunk, --top-k and --draft-tokens are less than 2^32\n");
+    return WRONG_WORDS;
+  }
+  if (o->draft == NULL && (o->draft_devices != NULL || o->draft_tokens > 0)) {
+    print_error("heddle generate: --draft-device and --draft-tokens are for --draft\n");
     return WRONG_WORDS;
   }
   return DONE;
@@ -143,7 +177,7 @@ static void add_number(python_words *l, const char *name, double value, char roo
 
 static int generate_text(const options *o) {
   python_words l = {.n = 0};
-  char text[11][32];
+  char text[12][32];
   l.words[l.n++] = o->model;
   python_add(&l, "--prompt", o->prompt);
   python_add(&l, "--device", o->devices);
@@ -151,10 +185,13 @@ static int generate_text(const options *o) {
   python_add(&l, "--optimize", o->optimize);
   python_add(&l, "--precision", o->precision);
   python_add(&l, "--on-failure", o->on_failure);
+  python_add(&l, "--draft", o->draft);
+  python_add(&l, "--draft-device", o->draft_devices);
   python_add_all(&l, "--place", &o->place);
   python_add_all(&l, "--set", &o->settings);
   python_add_all(&l, "--stop", &o->stops);
   python_add_all(&l, "--stop-token", &o->stop_tokens);
+  python_add_all(&l, "--logit-bias", &o->biases);
   const struct {
     const char *name;
     uint64_t value;
@@ -163,17 +200,18 @@ static int generate_text(const options *o) {
                 {"--chunk", o->chunk},
                 {"--top-k", o->top_k},
                 {"--seed", o->seed},
-                {"--threads", o->threads}};
+                {"--threads", o->threads},
+                {"--draft-tokens", o->draft_tokens}};
   for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
     if (counts[i].value == 0) continue;
     snprintf(text[i], sizeof text[i], "%" PRIu64, counts[i].value);
     python_add(&l, counts[i].name, text[i]);
   }
-  add_number(&l, "--temperature", o->temperature, text[6]);
-  add_number(&l, "--top-p", o->top_p, text[7]);
-  add_number(&l, "--min-p", o->min_p, text[8]);
-  add_number(&l, "--repetition-penalty", o->repetition_penalty, text[9]);
-  add_number(&l, "--timeout", o->timeout, text[10]);
+  add_number(&l, "--temperature", o->temperature, text[7]);
+  add_number(&l, "--top-p", o->top_p, text[8]);
+  add_number(&l, "--min-p", o->min_p, text[9]);
+  add_number(&l, "--repetition-penalty", o->repetition_penalty, text[10]);
+  add_number(&l, "--timeout", o->timeout, text[11]);
   if (o->past_stops) l.words[l.n++] = "--past-stops";
   if (o->json) l.words[l.n++] = "--json";
   return python_exec("generate", "--prompt", code, &l);
@@ -192,35 +230,33 @@ static const char *end_of(const heddle_generated *done) {
 static int report(const output *out, size_t prompt, const heddle_generated *done, const heddle_generator_stats *stats) {
   const double first_ms = (double)done->first_ns * 1e-6;
   const double loop_us =
-      stats->sampled > 0 ? (double)(stats->all_ns - stats->run_ns - stats->sample_ns) * 1e-3 / (double)stats->sampled
-                         : 0;
+      stats->sampled > 0
+          ? (double)(stats->all_ns - stats->run_ns - stats->sample_ns - stats->guess_ns) * 1e-3 / (double)stats->sampled
+          : 0;
   const double sample_us = stats->sampled > 0 ? (double)stats->sample_ns * 1e-3 / (double)stats->sampled : 0;
   if (!out->json) {
     if (out->n > 0) print("\n");
     print("%" PRIu64 " tokens after a prompt of %zu (%s); the first after %.1f ms, then %.1f a second\n", done->tokens,
           prompt, end_of(done), first_ms, rate_of(done));
+    if (stats->guessed > 0)
+      print("%" PRIu64 " of %" PRIu64 " guesses of the draft were taken\n", stats->accepted, stats->guessed);
     return DONE;
   }
   json_t *tokens = json_array();
   for (size_t i = 0; i < out->n; i++) json_array_append_new(tokens, json_integer(out->tokens[i]));
-  return print_json("generate", json_pack("{s:o, s:I, s:I, s:s, s:f, s:f, s:f, s:f}", "tokens", tokens, "prompt_tokens",
-                                          (json_int_t)prompt, "new_tokens", (json_int_t)done->tokens, "end",
-                                          end_of(done), "first_token_ms", first_ms, "tokens_per_second", rate_of(done),
-                                          "loop_us", loop_us, "sample_us", sample_us));
+  return print_json("generate", json_pack("{s:o, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:I, s:I}", "tokens", tokens,
+                                          "prompt_tokens", (json_int_t)prompt, "new_tokens", (json_int_t)done->tokens,
+                                          "end", end_of(done), "first_token_ms", first_ms, "tokens_per_second",
+                                          rate_of(done), "loop_us", loop_us, "sample_us", sample_us, "guessed",
+                                          (json_int_t)stats->guessed, "accepted", (json_int_t)stats->accepted));
 }
 
-static int generate(const options *o, heddle_generator *g, const int64_t *tokens, size_t n, const int64_t *stops) {
+static int generate(const options *o, heddle_generator *g, const int64_t *tokens, size_t n, const int64_t *stops,
+                    const heddle_sampling *sampling) {
   heddle_error err = {0};
   output out = {.json = o->json};
-  const heddle_sampling sampling = {.struct_size = sizeof sampling,
-                                    .temperature = o->temperature,
-                                    .top_p = o->top_p,
-                                    .min_p = o->min_p,
-                                    .repetition_penalty = o->repetition_penalty,
-                                    .seed = o->seed,
-                                    .top_k = (uint32_t)o->top_k};
   const heddle_generation generation = {.struct_size = sizeof generation,
-                                        .sampling = &sampling,
+                                        .sampling = sampling,
                                         .stop_tokens = stops,
                                         .n_stop_tokens = o->stop_tokens.count,
                                         .max_tokens = o->max_tokens > 0 ? o->max_tokens : 128,
@@ -246,33 +282,63 @@ static int generate(const options *o, heddle_generator *g, const int64_t *tokens
   return status;
 }
 
+static int open_generator(const options *o, const session *s, const char *path, const heddle_model_options *mo,
+                          heddle_generator **out) {
+  heddle_error err = {0};
+  const heddle_generator_options options = {
+      .struct_size = sizeof options, .model = mo, .max_length = (uint32_t)o->max_length, .chunk = (uint32_t)o->chunk};
+  return heddle_generator_open(s->ctx, path, &options, out, &err) == HEDDLE_OK ? DONE : fail("generate", &err);
+}
+
+/* Rules and limits are the model's own. */
+static int open_draft(const options *o, const session *s, const heddle_model_options *mo, heddle_generator *g) {
+  heddle_model_options of_draft = *mo;
+  heddle_generator *draft = NULL;
+  heddle_error err = {0};
+  if (o->draft == NULL) return DONE;
+  if (o->draft_devices != NULL) of_draft.devices = o->draft_devices;
+  of_draft.place = NULL;
+  of_draft.n_place = 0;
+  of_draft.memory = NULL;
+  int status = open_generator(o, s, o->draft, &of_draft, &draft);
+  if (status == DONE && heddle_generator_speculate(g, draft, (uint32_t)o->draft_tokens, &err) != HEDDLE_OK)
+    status = fail("generate", &err);
+  heddle_generator_release(draft);
+  return status;
+}
+
 static int generate_tokens(const options *o) {
   session s;
-  heddle_error err = {0};
   heddle_model_options mo;
   heddle_generator *g = NULL;
-  int64_t *tokens = NULL, *stops = NULL;
+  heddle_sampling sampling = {.struct_size = sizeof sampling,
+                              .temperature = o->temperature,
+                              .top_p = o->top_p,
+                              .min_p = o->min_p,
+                              .repetition_penalty = o->repetition_penalty,
+                              .seed = o->seed,
+                              .top_k = (uint32_t)o->top_k};
+  int64_t *tokens = NULL, *stops = NULL, *biased = NULL;
+  float *biases = NULL;
   size_t n = 0;
   int status = read_stops(&o->stop_tokens, &stops);
+  if (status == DONE) status = read_biases(&o->biases, &sampling, &biased, &biases);
   if (status == DONE) status = read_tokens(o->tokens, &tokens, &n);
   const bool has_session = status == DONE;
   if (status == DONE) status = session_context(&s, "generate", o);
   if (status == DONE) status = session_model_options(&s, &mo);
-  if (status == DONE) {
-    const heddle_generator_options options = {.struct_size = sizeof options,
-                                              .model = &mo,
-                                              .max_length = (uint32_t)o->max_length,
-                                              .chunk = (uint32_t)o->chunk};
-    if (heddle_generator_open(s.ctx, o->model, &options, &g, &err) != HEDDLE_OK) status = fail("generate", &err);
-  }
-  if (status == DONE) status = generate(o, g, tokens, n, stops);
+  if (status == DONE) status = open_generator(o, &s, o->model, &mo, &g);
+  if (status == DONE) status = open_draft(o, &s, &mo, g);
+  if (status == DONE) status = generate(o, g, tokens, n, stops, &sampling);
   heddle_generator_release(g);
   free(tokens);
   free(stops);
+  free(biased);
+  free(biases);
   return has_session ? session_finish(&s, status) : status;
 }
 
-static int run(const options *o) {
+static int run_generate(const options *o) {
   const int status = check_words(o);
   if (status != DONE) return status;
   return o->prompt != NULL ? generate_text(o) : generate_tokens(o);
@@ -284,5 +350,5 @@ static const char description[] =
     "a\n"
     "second follow.\n";
 
-const command generate_command = {"generate", "makes tokens with a language model", description, known, SUBJECT_MODEL,
-                                  run};
+const command generate_command = {"generate",  "makes tokens with a language model", description, known, SUBJECT_MODEL,
+                                  run_generate};

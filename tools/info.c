@@ -83,7 +83,9 @@ static heddle_status load_params(const options *o, facts *f, heddle_error *err) 
     snprintf(f->params_path, sizeof f->params_path, "%s", objects_source(o->model));
   } else {
     heddle_params_release(f->params);
-    s = load_params_of(o, &f->params, f->params_path, err);
+    char path[PATH_ROOM];
+    s = load_params_of(o, &f->params, path, err);
+    snprintf(f->params_path, sizeof f->params_path, "%s", objects_source(path));
   }
   return s == HEDDLE_OK && f->params != NULL ? count_bytes(f, err) : s;
 }

@@ -5,6 +5,7 @@
 
 #include "heddle/heddle.h"
 #include "model_file.h"
+#include "objects.h"
 #include "options.h"
 #include "text.h"
 
@@ -51,10 +52,12 @@ static int link_model(const options *o) {
                                        .n_targets = o->targets.count,
                                        .dims = o->dims.data,
                                        .n_dims = o->dims.count};
-  name_of(o->model, name, sizeof name);
+  name_of(objects_source(o->model), name, sizeof name);
   const char *used = o->model_name != NULL ? o->model_name : name;
   if (heddle_link(o->output, used, &packing, &err) != HEDDLE_OK) return fail("link", &err);
-  print("wrote %s/%s.o and %s/%s.h\n", o->output, used, o->output, used);
+  snprintf(beside, sizeof beside, "%s/%s.o", o->output, used);
+  print("wrote %s and %s/%s.h\n", beside, o->output, used);
+  warn_of_functions("link", o->model, beside);
   return DONE;
 }
 

@@ -14,29 +14,13 @@
 #include "options.h"
 #include "text.h"
 
-const command *const all_commands[] = {&devices_command,
-                                       &info_command,
-                                       &plan_command,
-                                       &run_command,
-                                       &bench_command,
-                                       &compare_command,
-                                       &convert_command,
-                                       &quantize_command,
-                                       &generate_command,
-                                       &pack_command,
-                                       &unpack_command,
-                                       &link_command,
-                                       &key_command,
-                                       &sign_command,
-                                       &verify_command,
-                                       &decrypt_command,
-                                       &check_plugin_command,
-                                       &rpc_server_command,
-                                       &rpc_tracker_command,
-                                       &rpc_proxy_command,
-                                       &device_server_command,
-                                       &keys_command,
-                                       NULL};
+const command *const all_commands[] = {
+    &devices_command,      &info_command,          &plan_command,        &run_command,
+    &bench_command,        &compare_command,       &convert_command,     &quantize_command,
+    &generate_command,     &pack_command,          &unpack_command,      &link_command,
+    &key_command,          &sign_command,          &verify_command,      &decrypt_command,
+    &check_plugin_command, &rpc_server_command,    &rpc_tracker_command, &rpc_proxy_command,
+    &rpc_tunnel_command,   &device_server_command, &keys_command,        NULL};
 enum { N_COMMANDS = sizeof all_commands / sizeof all_commands[0] - 1 };
 
 static void usage(FILE *out) {
@@ -47,7 +31,7 @@ static void usage(FILE *out) {
            "heddle --version prints the version. Exit status: 0 done, 1 the work failed, 2 the words were wrong.\n");
 }
 
-static const command *find(const char *name) {
+static const command *find_command(const char *name) {
   for (int i = 0; i < N_COMMANDS; i++)
     if (strcmp(all_commands[i]->name, name) == 0) return all_commands[i];
   return NULL;
@@ -69,7 +53,7 @@ static int help(int argc, char **argv) {
     usage(stdout);
     return DONE;
   }
-  const command *c = find(argv[0]);
+  const command *c = find_command(argv[0]);
   if (c == NULL && strcmp(argv[0], "help") != 0) return no_such(argv[0]);
   if (argc > 1) {
     print_error("heddle help: '%s' is one word too many\n", argv[1]);
@@ -104,7 +88,7 @@ static int run_one(const command *c, options *o) {
   return status;
 }
 
-static int run(int argc, char **argv) {
+static int run_tool(int argc, char **argv) {
   if (argc < 2) {
     usage(stderr);
     return WRONG_WORDS;
@@ -117,7 +101,7 @@ static int run(int argc, char **argv) {
   }
   if (strcmp(argv[1], "complete") == 0) return complete_words(argc - 2, argv + 2);
   if (strcmp(argv[1], "man") == 0) return print_manual(argc - 2, argv + 2);
-  const command *c = find(argv[1]);
+  const command *c = find_command(argv[1]);
   if (c == NULL) return no_such(argv[1]);
   options o;
   int status = options_parse(c, argc - 2, argv + 2, &o);
@@ -130,7 +114,7 @@ static int run(int argc, char **argv) {
 int main(int argc, char **argv) {
   /* A reader that goes away (head) makes writing fail, which is reported like any other failure. */
   signal(SIGPIPE, SIG_IGN);
-  int status = run(argc, argv);
+  int status = run_tool(argc, argv);
   if ((fflush(stdout) != 0 || ferror(stdout)) && status == DONE) {
     if (errno != EPIPE) print_error("heddle: cannot write the output: %s\n", strerror(errno));
     status = FAILED;

@@ -18,8 +18,7 @@ bool is_onnx_path(const char *path) {
   return ends_in(path, ".onnx");
 }
 
-/* A file with graph and parameters of operators, as heddle pack writes it. */
-static bool is_package(const char *path) {
+bool is_package(const char *path) {
   char head[sizeof HEDDLE_PACK_MAGIC - 1] = "";
   FILE *file = fopen(path, "rb");
   if (file == NULL) return false;
@@ -55,4 +54,24 @@ heddle_status load_graph_of(const options *o, heddle_graph **out, heddle_error *
   s = heddle_graph_bind(named, o->dims.data, o->dims.count, out, err);
   heddle_graph_release(named);
   return s;
+}
+
+void warn_of_functions(const char *command, const char *graph_path, const char *file) {
+  enum { SHOWN = 3 };
+  heddle_graph *g = NULL;
+  heddle_node_info node = {.struct_size = sizeof node};
+  char names[300] = "";
+  uint32_t n = 0;
+  if (is_onnx_path(graph_path) || heddle_graph_load(graph_path, NULL, &g, NULL) != HEDDLE_OK) return;
+  for (uint32_t i = 0; heddle_graph_node(g, i, &node, NULL) == HEDDLE_OK; i++) {
+    if (strcmp(node.op, "tvm_op") != 0 || strcmp(node.func_name, "__nop") == 0) continue;
+    const size_t used = strlen(names);
+    if (n++ < SHOWN) snprintf(names + used, sizeof names - used, "%s%.80s", used > 0 ? ", " : "", node.func_name);
+  }
+  heddle_graph_release(g);
+  if (n > 0)
+    print_error(
+        "heddle %s: warning: the graph calls compiled functions (%s%s), and %s has none: it runs with the library that "
+        "has them (heddle_model_options.library)\n",
+        command, names, n > SHOWN ? ", ..." : "", file);
 }

@@ -3,7 +3,9 @@
 #define _XOPEN_SOURCE 700 /* nftw, mkdtemp */
 #include "objects.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -63,7 +65,7 @@ static int take_one(const char *path, const struct stat *info, int kind, struct 
 }
 
 /* Runs a program to its end: 0, its status, or -1 where it is not there. */
-static int run(const char *program, const char *const *words) {
+static int run_program(const char *program, const char *const *words) {
   pid_t child;
   int status;
   if (posix_spawnp(&child, program, NULL, NULL, (char *const *)(uintptr_t)words, environ) != 0) return -1;
@@ -90,7 +92,7 @@ static int link_found(const char *command, const char *path, const char *library
     for (size_t k = 0; k < n_found; k++) words[n++] = found[k];
     words[n++] = "-lm";
     words[n] = NULL;
-    status = run(compilers[i], words);
+    status = run_program(compilers[i], words);
   }
   free((void *)words);
   if (status == 0) return DONE;
@@ -107,12 +109,60 @@ static int collect(const char *command, const char *path, const char *folder) {
     return found[n_found] != NULL ? (n_found++, DONE) : fail_text(command, "out of memory");
   }
   const char *const words[] = {"tar", "-xf", path, "-C", folder, NULL};
-  const int status = run("tar", words);
+  const int status = run_program("tar", words);
   if (status == -1)
     return fail_text(command, "%s: the program tar takes such files apart, and there is none; install it", path);
   if (status != 0) return fail_text(command, "%s: this is no tar archive", path);
   if (nftw(folder, take_one, 16, FTW_PHYS) != 0) return fail_text(command, "out of memory");
   return n_found > 0 ? DONE : fail_text(command, "%s: the archive holds no objects", path);
+}
+
+/* The section of an object that heddle link wrote, whose bytes are a packed graph; size 0: it is another object. */
+static Elf64_Shdr package_of(FILE *file) {
+  const Elf64_Shdr none = {.sh_size = 0};
+  Elf64_Ehdr head;
+  Elf64_Shdr section;
+  char begin[sizeof HEDDLE_PACK_MAGIC - 1];
+  if (fread(&head, sizeof head, 1, file) != 1 || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_type != ET_REL || head.e_shentsize != sizeof section ||
+      fseek(file, (long)(head.e_shoff + sizeof section), SEEK_SET) != 0 ||
+      fread(&section, sizeof section, 1, file) != 1 || section.sh_type != SHT_PROGBITS ||
+      fseek(file, (long)section.sh_offset, SEEK_SET) != 0 || fread(begin, sizeof begin, 1, file) != 1 ||
+      memcmp(begin, HEDDLE_PACK_MAGIC, sizeof begin) != 0 || fseek(file, (long)section.sh_offset, SEEK_SET) != 0)
+    return none;
+  return section;
+}
+
+static bool write_all(int file, const char *bytes, size_t n) {
+  while (n > 0) {
+    const ssize_t done = write(file, bytes, n);
+    if (done < 0 && errno != EINTR) return false;
+    if (done < 0) continue;
+    bytes += done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+/* The packed graph in an object that heddle link wrote, as a file; DONE too where it is another object, with *wrote false. */
+static int write_package(const char *command, const char *path, const char *package, bool *wrote) {
+  char block[1 << 16];
+  FILE *from = fopen(path, "rb");
+  *wrote = false;
+  if (from == NULL) return fail_text(command, "%s: %s", path, strerror(errno));
+  uint64_t left = package_of(from).sh_size;
+  const int to = left > 0 ? open(package, O_WRONLY | O_CREAT | O_EXCL, 0600) : -1;
+  int status = left == 0 || to >= 0 ? DONE : fail_text(command, "%s: %s", package, strerror(errno));
+  while (left > 0 && status == DONE) {
+    const size_t n = left < sizeof block ? (size_t)left : sizeof block;
+    if (fread(block, 1, n, from) != n) status = fail_text(command, "%s: the object is cut off", path);
+    else if (!write_all(to, block, n)) status = fail_text(command, "%s: %s", package, strerror(errno));
+    left -= n;
+  }
+  if (to >= 0 && close(to) != 0 && status == DONE) status = fail_text(command, "%s: %s", package, strerror(errno));
+  fclose(from);
+  *wrote = to >= 0 && status == DONE;
+  return status;
 }
 
 static char *make_folder(const char *command) {
@@ -149,14 +199,19 @@ char *objects_link(const char *command, const char *path) {
   found = calloc(MOST_OBJECTS + 1, sizeof *found);
   n_found = 0;
   is_cxx = false;
+  bool has_package = false;
   int status = objects != NULL && library != NULL && found != NULL ? DONE : fail_text(command, "out of memory");
-  if (status == DONE) {
+  if (status == DONE && ends_in(path, ".o")) {
+    snprintf(library, room, "%s/%s.heddle", folder, name);
+    status = write_package(command, path, library, &has_package);
+  }
+  if (status == DONE && !has_package) {
     snprintf(library, room, "%s/%s.so", folder, name);
     snprintf(objects, room, "%s/objects", folder);
     if (mkdir(objects, 0700) != 0) status = fail_text(command, "%s: %s", objects, strerror(errno));
   }
-  if (status == DONE) status = collect(command, path, objects);
-  if (status == DONE) status = link_found(command, path, library);
+  if (status == DONE && !has_package) status = collect(command, path, objects);
+  if (status == DONE && !has_package) status = link_found(command, path, library);
   for (size_t i = 0; i < n_found; i++) free((char *)found[i]);
   free((void *)found);
   free(objects);

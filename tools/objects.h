@@ -8,7 +8,7 @@
 bool objects_are(const char *path);
 
 /* Links the objects of a file with the machine's C compiler (CC, else cc, gcc or clang) to a library in a folder of its own,
- * which goes when the program ends. The path, freed with free; NULL, and a message, where that fails. Blocks. */
+ * which goes when the program ends; the packed graph in an object that heddle link wrote is written there as it is. The path, freed with free; NULL, and a message, where that fails. Blocks. */
 char *objects_link(const char *command, const char *path);
 
 /* The file of objects that a library was linked of, else the path itself. The words of the command line outlive it. */

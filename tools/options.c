@@ -19,7 +19,7 @@ static int wrong(const command *c, const char *format, const char *word, const c
   return WRONG_WORDS;
 }
 
-static const option *find(const command *c, const char *name, size_t length) {
+const option *options_find(const command *c, const char *name, size_t length) {
   for (const option *o = c->known; o->name != NULL; o++)
     if (strlen(o->name) == length && memcmp(o->name, name, length) == 0) return o;
   return NULL;
@@ -112,7 +112,7 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
       continue;
     }
     if (!only_names && strcmp(word, "-h") == 0) word = "--help";
-    if (!only_names && strcmp(word, "-o") == 0 && find(c, "output", 6) != NULL) word = "--output";
+    if (!only_names && strcmp(word, "-o") == 0 && options_find(c, "output", 6) != NULL) word = "--output";
     if (only_names || strncmp(word, "--", 2) != 0) {
       if (!only_names && word[0] == '-' && word[1] != '\0')
         return wrong(c, "there is no option '%s'; options begin with --%s", word, "");
@@ -125,7 +125,7 @@ int options_parse(const command *c, int argc, char **argv, options *out) {
       continue;
     }
     size_t length = strcspn(word + 2, "=");
-    const option *o = find(c, word + 2, length);
+    const option *o = options_find(c, word + 2, length);
     if (o == NULL) return unknown(c, word);
     const char *value = word[2 + length] == '=' ? word + 3 + length : NULL;
     if (o->kind == OPTION_FLAG && value != NULL) return wrong(c, "--%s takes no value%s", o->name, "");

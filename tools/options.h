@@ -42,10 +42,11 @@ typedef struct options {
   const char *a, *b; /* devices of the two sides of compare */
   const char *against;
   const char *trust, *key, *sign, *encrypt;
-  const char *host, *port_range, *tracker, *proxy, *rpc_key, *address;           /* of the RPC server and tracker */
-  const char *listen, *unix_path, *tls_cert, *tls_key, *tls_ca, *psk, *key_name; /* of the device server */
-  const char *tokens, *prompt;                                                   /* of generate */
-  words stop_tokens, stops;
+  const char *host, *port_range, *tracker, *proxy, *rpc_key, *address; /* of the RPC server and tracker */
+  const char *listen, *unix_path, *tls_cert, *tls_key, *tls_ca, *psk, *key_name, *tls_name,
+      *tunnel_to;                                      /* of the device server */
+  const char *tokens, *prompt, *draft, *draft_devices; /* of generate */
+  words stop_tokens, stops, biases;
   words place_a, place_b;
   words settings_a, settings_b;
   words place;                                     /* PATTERN=DEVICE, or auto */
@@ -62,14 +63,14 @@ typedef struct options {
   uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
   uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the servers; sizes in MiB */
   uint64_t idle_timeout;                                                  /* in seconds */
-  uint64_t max_tokens, max_length, chunk, top_k;                          /* of generate */
+  uint64_t max_tokens, max_length, chunk, top_k, draft_tokens;            /* of generate */
   double temperature, top_p, min_p, repetition_penalty;
   double timeout; /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
   bool json, all, retry, described, profile, random, end_to_end, quick, list, no_store, no_params, detached, new_cipher,
       help;
   bool ignore_annotations; /* of the model's nodes */
-  bool insecure_tvm_rpc, stdio;
+  bool insecure_tvm_rpc, stdio, allow_libraries, tvm_rpc;
   bool past_stops;
   const char *weights, *form; /* of what is quantised */
   words keep;
@@ -121,7 +122,7 @@ extern const command *const all_commands[];
 extern const command devices_command, info_command, plan_command, run_command, bench_command, compare_command,
     convert_command, generate_command, pack_command, unpack_command, link_command, key_command, sign_command,
     verify_command, decrypt_command, check_plugin_command, rpc_server_command, rpc_tracker_command, rpc_proxy_command,
-    device_server_command, keys_command, quantize_command;
+    device_server_command, keys_command, rpc_tunnel_command, quantize_command;
 
 /* Options that several commands share. */
 #define OPTION_SET \
@@ -205,6 +206,9 @@ extern const command devices_command, info_command, plan_command, run_command, b
 /* Reads the words after the command's name. Says what is wrong on stderr and gives WRONG_WORDS; FAILED where memory is
  * out. out is finished with options_finish in any case. */
 int options_parse(const command *c, int argc, char **argv, options *out);
+
+/* The option of a command with the name of that many bytes; NULL: it has none. */
+const option *options_find(const command *c, const char *name, size_t length);
 void options_finish(const command *c, options *o);
 
 /* Prints how a command is used. */

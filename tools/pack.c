@@ -41,7 +41,7 @@ typedef struct parts {
 
 static bool is_graph(const char *path) {
   size_t n = strlen(path);
-  return is_onnx_path(path) || (n > 5 && strcmp(path + n - 5, ".json") == 0);
+  return is_onnx_path(path) || (n > 5 && strcmp(path + n - 5, ".json") == 0) || is_package(path);
 }
 
 static void add_graph(parts *p, const options *o, const char *path) {
@@ -51,7 +51,8 @@ static void add_graph(parts *p, const options *o, const char *path) {
   p->list[i] = m;
   if (i < o->names.count) m->name = o->names.data[i];
   if (i < o->param_files.count) m->params_path = o->param_files.data[i];
-  if (o->no_params || m->params_path != NULL || is_onnx_path(path)) return; /* an ONNX model has its own */
+  /* an ONNX model and a package have their own */
+  if (o->no_params || m->params_path != NULL || is_onnx_path(path) || is_package(path)) return;
   snprintf(p->beside[i], PATH_ROOM, "%.*s.params", (int)(strlen(path) - 5), path);
   if (access(p->beside[i], F_OK) == 0) m->params_path = p->beside[i];
 }
@@ -94,6 +95,7 @@ static int write_file(const options *o, const parts *p) {
   }
   if (heddle_pack(o->output, &packing, &err) != HEDDLE_OK) return fail("pack", &err);
   print("wrote %s\n", o->output);
+  if (p->n_libraries == 0) warn_of_functions("pack", p->models[0].graph_path, o->output);
   return DONE;
 }
 

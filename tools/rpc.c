@@ -9,10 +9,6 @@
 #include "start.h"
 #include "text.h"
 
-#ifndef HEDDLE_RPC_INSTALLED
-#define HEDDLE_RPC_INSTALLED "../libexec/heddle/heddle-rpc"
-#endif
-
 /* ---- words that have a form of their own */
 
 /* --port and --port-range, which has both its ends in it. */
@@ -39,7 +35,7 @@ static int become(const char *command, const char *what, const options *o, start
   if (status != DONE) return status;
   start_add(l, "host", o->host);
   start_add_number(l, "insecure", o->insecure_tvm_rpc);
-  return start_program(command, HEDDLE_RPC_INSTALLED, "HEDDLE_RPC and HEDDLE_TVM", what, l);
+  return start_program(command, HEDDLE_RPC_INSTALLED, START_RPC_NEEDS, what, l);
 }
 
 static int serve(const options *o) {

@@ -270,7 +270,7 @@ static int wrong_words(const options *o) {
   return WRONG_WORDS;
 }
 
-static int run(const options *o) {
+static int run_model_file(const options *o) {
   session s = {0};
   int status = wrong_words(o);
   if (status != DONE) return status;
@@ -287,4 +287,4 @@ const command run_command = {
     "Runs a model once. Inputs are .npy files; outputs are printed, or written as .npy with --output-dir.",
     known,
     true,
-    run};
+    run_model_file};

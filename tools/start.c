@@ -77,14 +77,29 @@ int start_check_entry(const char *command, bool needs_key, const char *key, cons
   return DONE;
 }
 
+static const char *name_of(const char *program) {
+  const char *slash = strrchr(program, '/');
+  return slash != NULL ? slash + 1 : program;
+}
+
+static int find_or_say(const char *command, const char *program, const char *needs, char *path) {
+  if (find_program(program, path)) return DONE;
+  print_error("heddle %s: the program %s is not there; it is installed with Heddle where it is built with %s\n",
+              command, name_of(program), needs);
+  return FAILED;
+}
+
+int start_add_program(const char *command, const char *name, const char *program, const char *needs, start_line *l) {
+  char path[MOST_PATH];
+  const int status = find_or_say(command, program, needs, path);
+  if (status == DONE) start_add(l, name, path);
+  return status;
+}
+
 int start_program(const char *command, const char *program, const char *needs, const char *what, start_line *l) {
   char path[MOST_PATH];
-  const char *slash = strrchr(program, '/'), *name = slash != NULL ? slash + 1 : program;
-  if (!find_program(program, path)) {
-    print_error("heddle %s: the program %s is not there; it is installed with Heddle where it is built with %s\n",
-                command, name, needs);
-    return FAILED;
-  }
+  const char *name = name_of(program);
+  if (find_or_say(command, program, needs, path) != DONE) return FAILED;
   l->words[0] = (char *)(uintptr_t)name;
   l->words[1] = (char *)(uintptr_t)what;
   l->words[2 + l->n] = NULL;

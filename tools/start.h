@@ -30,6 +30,15 @@ int start_check_entry(const char *command, bool needs_key, const char *key, cons
 /* A line on stderr on what an option needs; WRONG_WORDS. */
 int start_wrong(const char *command, const char *option, const char *what, const char *given);
 
+/* The program of TVM's RPC, from the tool's own folder, and what it is built with. */
+#ifndef HEDDLE_RPC_INSTALLED
+#define HEDDLE_RPC_INSTALLED "../libexec/heddle/heddle-rpc"
+#endif
+#define START_RPC_NEEDS "HEDDLE_RPC and HEDDLE_TVM"
+
+/* Adds the path of such a program. DONE, or FAILED with a line on stderr where it is not there. */
+int start_add_program(const char *command, const char *name, const char *program, const char *needs, start_line *l);
+
 /* Becomes the program at a path from the tool's own folder, with what as its first word; returns FAILED, with a line on stderr,
  * where it cannot be started. needs: what it is built with. */
 int start_program(const char *command, const char *program, const char *needs, const char *what, start_line *l);

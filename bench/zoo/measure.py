@@ -1,6 +1,6 @@
 """Runs one model through Heddle or ONNX Runtime in this process, and prints a line of JSON: scripts/zoo starts it.
 
-python measure.py heddle|onnxruntime MODEL FOLDER THREADS SECONDS
+python measure.py heddle|onnxruntime|plain MODEL FOLDER THREADS SECONDS   plain: ONNX Runtime without its optimiser
 """
 import json
 import os
@@ -21,6 +21,8 @@ def opened(which, path, threads):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = threads, 4
+    if which == "plain":
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda feed: session.run(None, feed)
 

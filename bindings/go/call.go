@@ -21,6 +21,7 @@ type Call struct {
 	ref
 	e        *C.hgo_exec
 	about    about
+	owner    *Runtime // of the model
 	inputs   []slot
 	outputs  []slot
 	busy     atomic.Bool
@@ -80,7 +81,7 @@ func newCall(m *Model) (*Call, error) {
 		return nil, m.about.errorOf(s, words)
 	}
 	// No way back to the model: its finalizer is to run while executors lie in its pool.
-	c := &Call{e: e, about: m.about, deviceOK: true}
+	c := &Call{e: e, about: m.about, owner: m.owner, deviceOK: true}
 	allocated(modelBytes)
 	c.free = func(unsafe.Pointer, int) {
 		C.hgo_exec_free(e)

@@ -50,8 +50,11 @@ func ParseDType(name string) (DType, error) {
 	return DType{}, invalid("'", name, "' is no dtype: expected one such as float32, int64, uint8, bool")
 }
 
-// String gives the name that ParseDType reads.
+// String gives the name that ParseDType reads, or "unknown" where there is none: of an output before a run gives it.
 func (d DType) String() string {
+	if d.Bits == 0 {
+		return "unknown"
+	}
 	name := fmt.Sprintf("dtype(%d,%d)", d.Code, d.Bits)
 	for _, w := range dtypeWords {
 		if w.code == d.Code {

@@ -41,7 +41,8 @@ type GeneratorInfo struct {
 // GeneratorStats are counters since the generator was opened.
 type GeneratorStats struct {
 	Runs, Computed, Sampled uint64
-	All, Run, Sample        time.Duration
+	Guessed, Accepted       uint64 // tokens of a draft
+	All, Run, Sample, Guess time.Duration
 }
 
 // Sampling says how a token is chosen: with no temperature the best one. heddle/generate.h describes each member.
@@ -196,6 +197,25 @@ func (g *Generator) Fork() (*Generator, error) {
 	return newGenerator(made, g.about.file), nil
 }
 
+// Speculate lets a smaller model with the same vocabulary guess so many tokens (0: 4; at most 16), which one run computes. The
+// tokens are those that come without it. A nil draft ends it; draft stays the caller's.
+func (g *Generator) Speculate(draft *Generator, tokens int) error {
+	if tokens < 0 || tokens > 1<<31-1 {
+		return invalid("a number of guesses is negative or too large")
+	}
+	var of *C.heddle_generator
+	if draft != nil {
+		if err := draft.acquire(); err != nil {
+			return err
+		}
+		defer draft.release()
+		of = draft.g
+	}
+	return g.do(context.Background(), func(words *C.heddle_error) C.heddle_status {
+		return C.heddle_generator_speculate(g.g, of, C.uint32_t(tokens), words)
+	})
+}
+
 // Evaluate computes what was appended.
 func (g *Generator) Evaluate(ctx context.Context) error {
 	return g.do(ctx, func(words *C.heddle_error) C.heddle_status {
@@ -337,7 +357,8 @@ func (g *Generator) Stats() (GeneratorStats, error) {
 		c := C.heddle_generator_stats{struct_size: C.size_t(unsafe.Sizeof(C.heddle_generator_stats{}))}
 		s := C.heddle_generator_get_stats(g.g, &c, words)
 		out = GeneratorStats{Runs: uint64(c.runs), Computed: uint64(c.computed), Sampled: uint64(c.sampled),
-			All: time.Duration(c.all_ns), Run: time.Duration(c.run_ns), Sample: time.Duration(c.sample_ns)}
+			Guessed: uint64(c.guessed), Accepted: uint64(c.accepted), All: time.Duration(c.all_ns), Run: time.Duration(c.run_ns),
+			Sample: time.Duration(c.sample_ns), Guess: time.Duration(c.guess_ns)}
 		return s
 	})
 	return out, err

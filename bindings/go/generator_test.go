@@ -100,6 +100,24 @@ func TestGenerator(t *testing.T) {
 	if stats := ok[GeneratorStats](t)(other.Stats()); stats.Sampled != 2 {
 		t.Fatalf("%+v", stats)
 	}
+	noError(t, g.Truncate(1))
+	noError(t, g.Speculate(other, 3))
+	if n := ok[int](t)(g.Generate(ctx, Generation{MaxTokens: 8}, nil)); n != 8 {
+		t.Fatalf("there were %d", n)
+	}
+	if tokens := ok[[]int64](t)(g.Tokens()); !reflect.DeepEqual(tokens, []int64{3, 4, 5, 6, 7, 8, 9, 10, 11}) {
+		t.Fatalf("%v", tokens)
+	}
+	if stats := ok[GeneratorStats](t)(g.Stats()); stats.Guessed == 0 || stats.Accepted != stats.Guessed || stats.Guess == 0 {
+		t.Fatalf("%+v", stats)
+	}
+	noError(t, g.Speculate(nil, 0))
+	if err := g.Speculate(other, 17); err == nil {
+		t.Fatal("17 guesses")
+	}
+	if n := ok[int](t)(g.Generate(ctx, Generation{PastStops: true}, nil)); n != 60-9 {
+		t.Fatalf("there were %d", n)
+	}
 	var failure *Error
 	if err := other.Append(16); !errors.As(err, &failure) || failure.Status != ErrInvalid {
 		t.Fatalf("a wrong token: %v", err)

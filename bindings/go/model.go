@@ -19,6 +19,7 @@ type Model struct {
 	about   about
 	devices []string
 	pool    *pool
+	owner   *Runtime
 }
 
 // Load makes a model from a graph (.json), an ONNX model (.onnx) or a library that TVM compiled (.so). It may block in
@@ -132,7 +133,7 @@ func makeModel(path string, list []Option, create modelMaker) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := &Model{m: m, about: about{file: path}, devices: namesOfDevices(m)}
+	made := &Model{m: m, about: about{file: path}, devices: namesOfDevices(m), owner: o.runtime}
 	made.pool = newPool(o.pool)
 	pool := made.pool
 	made.free = func(unsafe.Pointer, int) {

@@ -19,10 +19,17 @@ type PackModel struct {
 	Params string // the path of its parameters; "" for none
 }
 
+// PackImport is a module of another kind that a packed library carries.
+type PackImport struct {
+	Kind string
+	Data []byte // as the loader of the kind reads it
+}
+
 // PackOptions says what Pack writes. Libraries are finished ones (.so) or objects (.o, .a, .tar).
 type PackOptions struct {
 	Libraries    []string
 	Models       []PackModel
+	Imports      []PackImport
 	RemoveParams bool   // models are written without parameters
 	Compiler     string // that links objects; "" is the variable CC, else cc
 	// Of one graph of operators, without libraries: lists of devices, such as "opencl:0,cpu", for which the file also holds
@@ -84,6 +91,8 @@ func packing(path string, options PackOptions,
 	o.n_libraries = C.size_t(len(options.Libraries))
 	o.models = &list[0]
 	o.n_models = C.size_t(n)
+	o.imports = importList(options.Imports, &texts)
+	o.n_imports = C.size_t(len(options.Imports))
 	o.compiler = texts.optional(options.Compiler)
 	o.targets = texts.list(options.For)
 	o.n_targets = C.size_t(len(options.For))
@@ -107,6 +116,25 @@ func packing(path string, options PackOptions,
 		return about{file: path}.errorOf(s, words)
 	}
 	return nil
+}
+
+// The modules in C memory, which texts frees; nil for none.
+func importList(all []PackImport, texts *cstrings) **C.heddle_pack_import {
+	if len(all) == 0 {
+		return nil
+	}
+	size := unsafe.Sizeof(C.heddle_pack_import{})
+	room := C.calloc(C.size_t(len(all)), C.size_t(size+unsafe.Sizeof(uintptr(0))))
+	texts.all = append(texts.all, room)
+	imports := unsafe.Slice((*C.heddle_pack_import)(room), len(all))
+	list := unsafe.Slice((**C.heddle_pack_import)(unsafe.Add(room, size*uintptr(len(all)))), len(all))
+	for i, m := range all {
+		data := C.CBytes(m.Data)
+		texts.all = append(texts.all, data)
+		imports[i] = C.heddle_pack_import{struct_size: C.size_t(size), kind: texts.add(m.Kind), data: data, bytes: C.size_t(len(m.Data))}
+		list[i] = &imports[i]
+	}
+	return &list[0]
 }
 
 // Unpack writes what a packed file holds to a folder: NAME.json and NAME.params of each model, and lib.so.

@@ -1,9 +1,12 @@
 package heddle
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -60,5 +63,85 @@ func TestPrepared(t *testing.T) {
 	}
 	if _, err := rt.Prepared(graph + ".none"); !errors.Is(err, ErrIO) {
 		t.Fatalf("a file that is not there: %v", err)
+	}
+}
+
+// A module of a kind of its own: a number as text, up to a zero byte.
+type adder struct{ number int64 }
+
+func (a *adder) Function(name string) (Callback, error) {
+	switch name {
+	case "plus":
+		return func(args ...*Value) (interface{}, error) {
+			n, err := args[0].Int64()
+			return n + a.number, err
+		}, nil
+	case "broken":
+		return nil, errors.New("no luck")
+	}
+	return nil, nil
+}
+
+func (a *adder) Names() []string { return []string{"plus"} }
+
+type savedAdder struct{ adder }
+
+func (a *savedAdder) Save() ([]byte, error) {
+	if a.number > 1 {
+		return nil, errors.New("not today")
+	}
+	return []byte(strconv.FormatInt(a.number+1, 10) + "\x00"), nil
+}
+
+func TestModuleLoader(t *testing.T) {
+	folder := t.TempDir()
+	first, second, third := filepath.Join(folder, "1.so"), filepath.Join(folder, "2.so"), filepath.Join(folder, "3.so")
+	read := func(data []byte) (adder, int, error) {
+		text, _, _ := bytes.Cut(data, []byte{0})
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return adder{n}, len(text) + 1, err
+	}
+	plain := func(data []byte) (LoadedModule, int, error) { a, n, err := read(data); return &a, n, err }
+	saves := func(data []byte) (LoadedModule, int, error) { a, n, err := read(data); return &savedAdder{a}, n, err }
+	noError(t, Pack(first, PackOptions{Libraries: []string{prepared(t, "calls.so")}, Imports: []PackImport{{"acme_go", []byte("0\x00")}}}))
+	if _, err := LoadModuleFromFile(first); !errors.Is(err, ErrUnsupported) {
+		t.Fatalf("a kind without a loader: %v", err)
+	}
+	plus := func(path string, load ModuleLoader) int64 {
+		noError(t, RegisterModuleLoader("acme_go", load))
+		module := ok[*Module](t)(LoadModuleFromFile(path))
+		defer module.Close()
+		f := ok[*Function](t)(module.GetFunction("plus", true))
+		defer f.Close()
+		if _, err := module.GetFunction("broken", true); err == nil || !strings.Contains(err.Error(), "no luck") {
+			t.Fatalf("a module that fails: %v", err)
+		}
+		return ok[int64](t)(ok[*Value](t)(f.Invoke(5)).Int64())
+	}
+	if n := plus(first, plain); n != 5 {
+		t.Fatalf("5 + 0 is %d", n)
+	}
+	noError(t, Pack(second, PackOptions{Libraries: []string{first}}))
+	if n := plus(second, saves); n != 5 {
+		t.Fatalf("without Save the bytes stay: %d", n)
+	}
+	noError(t, Pack(second, PackOptions{Libraries: []string{first}}))
+	if n := plus(second, saves); n != 6 {
+		t.Fatalf("Save writes anew: %d", n)
+	}
+	noError(t, Pack(second, PackOptions{Libraries: []string{second}}))
+	if err := Pack(third, PackOptions{Libraries: []string{second}}); err == nil || !strings.Contains(err.Error(), "not today") {
+		t.Fatalf("Save failed: %v", err)
+	}
+	noError(t, RegisterModuleLoader("acme_go", func([]byte) (LoadedModule, int, error) { panic("a bad day") }))
+	if _, err := LoadModuleFromFile(first); err == nil || !strings.Contains(err.Error(), "a bad day") {
+		t.Fatalf("a loader that panics: %v", err)
+	}
+	noError(t, RegisterModuleLoader("acme_go", nil))
+	if _, err := LoadModuleFromFile(first); !errors.Is(err, ErrUnsupported) {
+		t.Fatalf("the loader is gone: %v", err)
+	}
+	if err := RegisterModuleLoader("opencl", plain); !errors.Is(err, ErrInvalid) {
+		t.Fatalf("a kind of Heddle's: %v", err)
 	}
 }

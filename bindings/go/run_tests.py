@@ -38,7 +38,10 @@ def go_environment(build):
                                        "Libs: -lheddle_tvm\n")
     (own / "heddle_rpc.pc").write_text("Name: heddle_rpc\nDescription: the client of TVM's RPC\nVersion: 0\n"
                                        "Requires: heddle\nLibs: -lheddle_rpc\n")
-    return {**os.environ, "PKG_CONFIG_PATH": str(own), "GOCACHE": str(own / "cache"), "GOPATH": str(own / "path"),
+    fakes = build / "tests" / "fakes" / "cuda"
+    double = {"HEDDLE_CUDA_DRIVER": str(fakes / "libcuda.so.1"), "HEDDLE_CUDA_NVRTC": str(fakes / "libnvrtc.so.13"),
+              "HEDDLE_CUDA_LIBRARIES": "0"} if fakes.exists() else {}
+    return {**os.environ, **double, "PKG_CONFIG_PATH": str(own), "GOCACHE": str(own / "cache"), "GOPATH": str(own / "path"),
             "GOENV": "off", "GOFLAGS": "-mod=mod", "GOPROXY": "off", "GOTOOLCHAIN": "local", "CGO_ENABLED": "1",
             "HEDDLE_GO_FILES": str(own / "files")}
 

@@ -4,7 +4,7 @@
 
 #include "heddle/heddle.h"
 
-static heddle_status run(heddle_context *ctx, const char *prefix, heddle_error *err) {
+static heddle_status run_library(heddle_context *ctx, const char *prefix, heddle_error *err) {
   const float input[] = {1, 2, 3, 4};
   const int64_t n = 4;
   heddle_module *library = NULL;
@@ -43,8 +43,8 @@ int main(void) {
   heddle_context *ctx = NULL;
   heddle_error err = {0};
   heddle_status s = heddle_context_create(NULL, 0, NULL, NULL, &ctx, &err);
-  if (s == HEDDLE_OK) s = run(ctx, "scale_", &err);
-  if (s == HEDDLE_OK) s = run(ctx, "shift_", &err);
+  if (s == HEDDLE_OK) s = run_library(ctx, "scale_", &err);
+  if (s == HEDDLE_OK) s = run_library(ctx, "shift_", &err);
   heddle_context_release(ctx);
   if (s != HEDDLE_OK) fprintf(stderr, "%s\n", err.text);
   return s != HEDDLE_OK;

@@ -9,12 +9,18 @@
 #include "core/trail.h"
 #include "executor/flight.h"
 
+/* A caller's stream. */
+typedef struct caller {
+  heddle_device *dev; /* NULL: there is none */
+  heddle_pstream *stream;
+  heddle__trail *before; /* one mark, behind the caller's work at the start of a run */
+} caller;
+
 struct heddle__chain {
   heddle__trail *trail;
-  heddle_device *dev; /* of the caller's stream; NULL: there is none */
-  heddle_pstream *stream;
-  heddle__trail *before; /* with stream: one mark, behind the caller's work at the start of a run */
-  bool handed;           /* the marks of the present run are recorded */
+  caller caller;
+  caller fresh; /* takes the caller's place once all executors in flight have theirs */
+  bool handed;  /* the marks of the present run are recorded */
 };
 
 /* ---- begin and end */
@@ -34,15 +40,13 @@ heddle_status heddle__chain_need(heddle_executor *ex, const heddle_tensor *t, he
   return make(ex, err);
 }
 
-static void drop_stream(heddle__chain *c) {
-  if (c->dev == NULL) return;
+static void drop_caller(caller *c) {
   heddle_device *dev = c->dev;
+  if (dev == NULL) return;
   heddle_context *ctx = dev->ctx;
   dev->t->stream.close(c->stream);
   heddle__trail_release(c->before);
-  c->stream = NULL;
-  c->before = NULL;
-  c->dev = NULL;
+  *c = (caller){NULL, NULL, NULL};
   heddle__device_close(dev);
   heddle_context_release(ctx);
 }
@@ -51,7 +55,7 @@ void heddle__chain_free(heddle_executor *ex) {
   heddle__chain *c = ex->chain;
   if (c == NULL) return;
   ex->chain = NULL;
-  drop_stream(c);
+  drop_caller(&c->caller);
   heddle__trail_release(c->trail);
   heddle__free(c);
 }
@@ -91,13 +95,13 @@ static bool is_near_alone(const heddle__bound *b, const heddle_device *dev) {
 }
 
 heddle_status heddle__chain_settle(heddle_executor *ex, heddle_error *err) {
-  heddle__chain *c = ex->chain;
-  if (c == NULL || c->dev == NULL) return HEDDLE_OK;
+  if (ex->chain == NULL || ex->chain->caller.dev == NULL) return HEDDLE_OK;
+  const caller *c = &ex->chain->caller;
   heddle_status s = heddle__caller_sync(c->dev, c->stream, HEDDLE_FOREVER, err);
   return s == HEDDLE_OK ? s : heddle__prefix_on(c->dev->name, err, s, "the caller's stream of %s: ", c->dev->name);
 }
 
-static heddle_status follow_caller(heddle__bound *b, heddle__chain *c, heddle_error *err) {
+static heddle_status follow_caller(heddle__bound *b, const caller *c, heddle_error *err) {
   heddle__trail_open(c->before);
   heddle_status s = heddle__trail_mark(c->before, 0, c->stream, err);
   for (uint32_t i = 0; i < b->n_lines && s == HEDDLE_OK; i++) {
@@ -122,27 +126,31 @@ static heddle_status check_device(const heddle_executor *ex, const heddle_device
                          m->graph->source, dev->name, names);
 }
 
-static heddle_status take_stream(heddle_executor *ex, heddle_device *dev, uint64_t handle, heddle_error *err) {
-  heddle_pstream *stream = NULL;
-  heddle__trail *before = NULL;
+static heddle_status adopt_stream(heddle_executor *ex, heddle_device *dev, uint64_t handle, heddle_error *err) {
+  caller c = {NULL, NULL, NULL};
   heddle_status s = make(ex, err);
   if (s == HEDDLE_OK) s = heddle__device_open(dev, err);
   if (s != HEDDLE_OK) return s;
-  s = heddle__caller_adopt(dev, handle, &stream, err);
-  if (s == HEDDLE_OK) s = heddle__trail_make(&before, err);
-  if (s == HEDDLE_OK) s = heddle__trail_reserve(before, 0, dev, err);
+  s = heddle__caller_adopt(dev, handle, &c.stream, err);
+  if (s == HEDDLE_OK) s = heddle__trail_make(&c.before, err);
+  if (s == HEDDLE_OK) s = heddle__trail_reserve(c.before, 0, dev, err);
   if (s != HEDDLE_OK) {
-    heddle__trail_release(before);
-    if (stream != NULL) dev->t->stream.close(stream);
+    heddle__trail_release(c.before);
+    if (c.stream != NULL) dev->t->stream.close(c.stream);
     heddle__device_close(dev);
     return s;
   }
-  drop_stream(ex->chain);
   heddle_context_retain(dev->ctx);
-  ex->chain->dev = dev;
-  ex->chain->stream = stream;
-  ex->chain->before = before;
+  c.dev = dev;
+  ex->chain->fresh = c;
   return HEDDLE_OK;
+}
+
+/* keep: the fresh stream, or none, takes the place of the one before; else it is dropped. */
+static void settle_stream(heddle__chain *c, bool keep) {
+  drop_caller(keep ? &c->caller : &c->fresh);
+  if (keep) c->caller = c->fresh;
+  c->fresh = (caller){NULL, NULL, NULL};
 }
 
 static heddle_status may_take(heddle_executor *ex, const heddle_device *dev, heddle_error *err) {
@@ -160,13 +168,11 @@ heddle_status heddle_executor_use_stream(heddle_executor *whole, heddle_device *
   heddle_executor *first = NULL, *one;
   heddle_status s = heddle__lane_for(whole, HEDDLE__LANE_ALONE, &first, err);
   if (s == HEDDLE_OK) s = may_take(first, dev, err);
-  for (uint32_t i = 0; s == HEDDLE_OK && (one = heddle__flight_peer(first, i)) != NULL; i++) {
-    if (dev != NULL) s = take_stream(one, dev, handle, err);
-    else if (one->chain != NULL) drop_stream(one->chain);
-  }
-  for (uint32_t i = 0; s != HEDDLE_OK && dev != NULL && first != NULL && (one = heddle__flight_peer(first, i)) != NULL;
-       i++)
-    if (one->chain != NULL && i > 0) drop_stream(one->chain);
+  if (s != HEDDLE_OK) return s;
+  for (uint32_t i = 0; s == HEDDLE_OK && dev != NULL && (one = heddle__flight_peer(first, i)) != NULL; i++)
+    s = adopt_stream(one, dev, handle, err);
+  for (uint32_t i = 0; (one = heddle__flight_peer(first, i)) != NULL; i++)
+    if (one->chain != NULL) settle_stream(one->chain, s == HEDDLE_OK);
   return s;
 }
 
@@ -214,8 +220,8 @@ heddle_status heddle__chain_begin(heddle_executor *ex, heddle_error *err) {
   for (uint32_t i = 0; i < b->n_lines && s == HEDDLE_OK; i++)
     if (!b->lines[i].is_host && b->lines[i].t->event.create != NULL)
       s = heddle__trail_reserve(c->trail, i, b->lines[i].dev, err);
-  if (s == HEDDLE_OK && c->dev != NULL)
-    s = is_near_alone(b, c->dev) ? follow_caller(b, c, err) : heddle__chain_settle(ex, err);
+  if (s == HEDDLE_OK && c->caller.dev != NULL)
+    s = is_near_alone(b, c->caller.dev) ? follow_caller(b, &c->caller, err) : heddle__chain_settle(ex, err);
   if (s == HEDDLE_OK) s = follow_tensors(ex, err);
   if (s != HEDDLE_OK) heddle__chain_end(ex, s);
   return s;
@@ -250,9 +256,10 @@ heddle_status heddle__chain_hand(heddle__bound *b, heddle_error *err) {
   for (uint32_t i = 0; i < b->n_lines && s == HEDDLE_OK; i++)
     if (!b->lines[i].is_host && b->lines[i].t->event.record != NULL)
       s = heddle__trail_mark(c->trail, i, b->lines[i].stream, err);
-  if (s == HEDDLE_OK && c->dev != NULL) {
-    s = heddle__trail_wait(c->trail, c->dev, c->stream, err);
-    if (s == HEDDLE_OK) s = c->dev->t->stream.submit(c->stream, err);
+  const caller *to = &c->caller;
+  if (s == HEDDLE_OK && to->dev != NULL) {
+    s = heddle__trail_wait(c->trail, to->dev, to->stream, err);
+    if (s == HEDDLE_OK) s = to->dev->t->stream.submit(to->stream, err);
   }
   if (s != HEDDLE_OK) return s;
   c->handed = true;
@@ -261,5 +268,5 @@ heddle_status heddle__chain_hand(heddle__bound *b, heddle_error *err) {
 }
 
 void heddle__chain_start(heddle_executor *ex) {
-  if (ex->chain != NULL) heddle__drive_hand(&ex->drive, ex->chain->dev != NULL);
+  if (ex->chain != NULL) heddle__drive_hand(&ex->drive, ex->chain->caller.dev != NULL);
 }

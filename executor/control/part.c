@@ -13,7 +13,10 @@ static char *copy_text(const char *text) {
 
 /* A type with memory of its own; false where memory is out. */
 static bool copy_type(const heddle__type *from, heddle__type *to) {
-  *to = (heddle__type){.has_dtype = from->has_dtype, .has_shape = from->has_shape, .dtype = from->dtype};
+  *to = (heddle__type){.has_dtype = from->has_dtype,
+                       .has_shape = from->has_shape,
+                       .hints_shape = from->hints_shape,
+                       .dtype = from->dtype};
   if (from->ndim == 0) return true;
   to->dims = heddle__alloc(from->ndim, sizeof *to->dims);
   if (to->dims == NULL) return false;

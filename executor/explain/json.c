@@ -224,12 +224,36 @@ static json_int_t meaning(const heddle__plan *plan, const heddle__instance *in) 
   return or_none(in->value == HEDDLE__NONE ? HEDDLE__NONE : plan->values[in->value].same_as);
 }
 
+/* The range with one more member, the meaning of an instance, unless that is HEDDLE__NONE. */
+static json_t *with(const heddle__plan *plan, json_t *range, const char *name, uint32_t instance) {
+  if (range != NULL && instance != HEDDLE__NONE)
+    json_object_set_new(range, name, json_integer(meaning(plan, &plan->instances[instance])));
+  return range;
+}
+
 static json_t *initial_of(const heddle__plan *plan, bool *lost) {
   json_t *list = json_array();
   for (uint32_t i = 0; i < plan->n_instances; i++) {
     const heddle__instance *in = &plan->instances[i];
     if (in->role == HEDDLE__ROLE_CONSTANT || in->role == HEDDLE__ROLE_INPUT)
-      add(list, range(in, NULL, meaning(plan, in)), lost);
+      add(list, with(plan, range(in, NULL, meaning(plan, in)), "becomes", heddle__input_becomes(plan, i)), lost);
+  }
+  return list;
+}
+
+/* State values, and whether they are updated in place. */
+static json_t *states_of(const heddle__plan *plan, bool *lost) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < plan->req.n_ties; i++) {
+    const heddle__tie *tie = &plan->req.ties[i];
+    const heddle__update *u = &plan->updates[i];
+    add(list,
+        json_pack("{so so sb so so}", "input", words(plan->req.graph->nodes[plan->req.graph->args[tie->arg]].name),
+                  "output", words(plan->values[plan->outputs[tie->output].value].name), "in_place",
+                  (int)(u->step != HEDDLE__NONE), "step",
+                  u->step != HEDDLE__NONE ? json_integer((json_int_t)u->step) : json_null(), "why",
+                  u->why != NULL ? words(u->why) : json_null()),
+        lost);
   }
   return list;
 }
@@ -243,14 +267,16 @@ static json_t *outputs_of(const heddle__plan *plan, bool *lost) {
 
 /* ---- steps */
 
-static json_t *accesses_of(const heddle__plan *plan, const heddle__step *s, bool *lost) {
+static json_t *accesses_of(const heddle__plan *plan, uint32_t step, bool *lost) {
   json_t *list = json_array();
+  const heddle__step *s = &plan->steps[step];
   for (uint32_t i = 0; i < s->n_accesses; i++) {
     const heddle__access *a = &s->accesses[i];
     const heddle__instance *in = &plan->instances[a->instance];
     bool sync = a->kind == HEDDLE__ACCESS_SYNC;
     const char *mode = sync ? heddle__explain_step(s->kind) : a->kind == HEDDLE__ACCESS_WRITE ? "write" : "read";
-    add(list, range(in, mode, sync ? -1 : meaning(plan, in)), lost);
+    const uint32_t kept = a->kind == HEDDLE__ACCESS_WRITE ? heddle__write_keeps(plan, step, a->instance) : HEDDLE__NONE;
+    add(list, with(plan, range(in, mode, sync ? -1 : meaning(plan, in)), "keeps", kept), lost);
   }
   return list;
 }
@@ -273,7 +299,7 @@ static json_t *steps_of(const heddle__plan *plan, bool *lost) {
         json_pack("{sI ss so sI so* so so sb sb}", "id", (json_int_t)i, "kind", heddle__explain_step(s->kind), "label",
                   label.failed ? NULL : words(label.text), "stream", (json_int_t)s->stream, "region",
                   s->kind == HEDDLE__STEP_OP ? json_integer((json_int_t)s->region) : NULL, "accesses",
-                  accesses_of(plan, s, lost), "waits", waits_of(s, lost), "signals_event", (int)s->event_signal,
+                  accesses_of(plan, i, lost), "waits", waits_of(s, lost), "signals_event", (int)s->event_signal,
                   "signals_fence", (int)s->fence_signal),
         lost);
     heddle__free(label.text);
@@ -326,19 +352,19 @@ static int take(const char *data, size_t bytes, void *sheet) {
 heddle_status heddle__explain_json(const heddle__plan *plan, heddle__sheet *sheet, heddle_error *err) {
   bool lost = false;
   const heddle__optimized *other = plan->req.optimized;
-  json_t *o = json_pack("{si so sI sI sI so sI so so so so so so so so so so so so so so so so so so}", "format", 1,
-                        "graph", words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight,
-                        "stream_sets", (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs,
-                        "dimensions", dimensions_of(plan, &lost), "growths", (json_int_t)plan->req.growths,
-                        "devices_from", words(plan->req.devices_from), "left_out", lines_of(plan->req.left_out),
-                        "on_failure", words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"), "counts",
-                        counts_of(plan), "devices", devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions",
-                        regions_of(plan, &lost), "crossings", crossings_of(plan, &lost), "memory",
-                        memory_of(plan, &lost), "taken", taken_of(plan, &lost), "outputs", outputs_of(plan, &lost),
-                        "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",
-                        allocations_of(plan, &lost), "initial", initial_of(plan, &lost), "steps", steps_of(plan, &lost),
-                        "optimizations", other != NULL ? json_deep_copy(other->changes) : json_array(), "placement",
-                        plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
+  json_t *o = json_pack(
+      "{si so sI sI sI so sI so so so so so so so so so so so so so so so so so so so}", "format", 1, "graph",
+      words(plan->req.graph->source), "in_flight", (json_int_t)plan->req.in_flight, "stream_sets",
+      (json_int_t)plan->req.in_flight, "programs", (json_int_t)plan->req.programs, "dimensions",
+      dimensions_of(plan, &lost), "growths", (json_int_t)plan->req.growths, "devices_from",
+      words(plan->req.devices_from), "left_out", lines_of(plan->req.left_out), "on_failure",
+      words(plan->req.on_failure != NULL ? plan->req.on_failure : "error"), "counts", counts_of(plan), "devices",
+      devices_of(plan, &lost), "nodes", nodes_of(plan, &lost), "regions", regions_of(plan, &lost), "crossings",
+      crossings_of(plan, &lost), "memory", memory_of(plan, &lost), "taken", taken_of(plan, &lost), "outputs",
+      outputs_of(plan, &lost), "streams", streams_of(plan, &lost), "values", values_of(plan, &lost), "allocations",
+      allocations_of(plan, &lost), "states", states_of(plan, &lost), "initial", initial_of(plan, &lost), "steps",
+      steps_of(plan, &lost), "optimizations", other != NULL ? json_deep_copy(other->changes) : json_array(),
+      "placement", plan->placing != NULL ? json_loads(plan->placing->json, 0, NULL) : json_null());
   bool written = !lost && o != NULL && json_dump_callback(o, take, sheet, JSON_COMPACT | JSON_ENSURE_ASCII) == 0;
   json_decref(o);
   if (written) heddle__say(sheet, "\n");

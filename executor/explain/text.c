@@ -241,6 +241,28 @@ static void say_crossings(const heddle__plan *plan, heddle__sheet *sheet) {
   heddle__say(sheet, "\n");
 }
 
+static void say_states(const heddle__plan *plan, heddle__sheet *sheet) {
+  if (plan->req.n_ties == 0) return;
+  heddle__say(sheet, "state values (%" PRIu32 ")\n", plan->req.n_ties);
+  table t = {.columns = 4};
+  cell(&t, "input"), cell(&t, "output"), cell(&t, "device"), cell(&t, "update");
+  for (uint32_t i = 0; i < plan->req.n_ties; i++) {
+    const heddle__tie *tie = &plan->req.ties[i];
+    const heddle__update *u = &plan->updates[i];
+    cell(&t, plan->req.graph->nodes[plan->req.graph->args[tie->arg]].name);
+    cell(&t, plan->values[plan->outputs[tie->output].value].name);
+    cell(&t, heddle__explain_device(plan, plan->spaces[plan->instances[u->output].space].device));
+    heddle__sheet how = {0};
+    if (u->step == HEDDLE__NONE) heddle__say(&how, "in other memory: %s", u->why);
+    else heddle__say(&how, "in place, by %s", plan->regions[plan->steps[u->step].region].label);
+    if (how.failed) sheet->failed = true;
+    else cell(&t, how.text);
+    heddle__free(how.text);
+  }
+  print_table(&t, sheet);
+  heddle__say(sheet, "\n");
+}
+
 static void say_streams(const heddle__plan *plan, heddle__sheet *sheet) {
   heddle__say(sheet, "streams (%" PRIu32 ")\n", plan->n_streams);
   table t = {.columns = 5};
@@ -364,6 +386,7 @@ heddle_status heddle__explain_text(const heddle__plan *plan, heddle__sheet *shee
   if (s != HEDDLE_OK) return s;
   say_reorders(plan, sheet);
   say_crossings(plan, sheet);
+  say_states(plan, sheet);
   say_streams(plan, sheet);
   say_memory(plan, sheet);
   say_taken(plan, sheet);

@@ -274,7 +274,7 @@ heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t pee
 
 /* ---- life */
 
-void heddle__ranks_end(heddle__beside *self) {
+void heddle__ranks_end(heddle__attachment *self) {
   heddle__ranks *r = (heddle__ranks *)self;
   const unsigned char note[NOTE_HEAD] = {NOTE_LEFT};
   if (r->has_thread) {

@@ -7,6 +7,6 @@
 /* comm is set. Then the ranks may agree, and then be watched. */
 heddle_status heddle__ranks_begin(heddle__ranks *r, heddle_error *err);
 heddle_status heddle__ranks_watch(heddle__ranks *r, heddle_error *err);
-void heddle__ranks_end(heddle__beside *self);
+void heddle__ranks_end(heddle__attachment *self);
 
 #endif

@@ -13,8 +13,8 @@
 enum { HEDDLE__RANK_TAGS = 4 }; /* tags of ranks_agree; messages of runs have those behind them */
 
 typedef struct heddle__ranks {
-  heddle__beside beside; /* first: the context frees it */
-  heddle_context *ctx;   /* borrowed */
+  heddle__attachment attachment; /* first: the context frees it */
+  heddle_context *ctx;           /* borrowed */
   heddle_comm comm;
   uint64_t silence_ns, wait_ns;
   atomic_int broken; /* a status: a rank has failed, and nothing goes on; why has the words */

@@ -43,7 +43,7 @@ static int by_key(const void *one, const void *two) {
   return a->tag < b->tag ? -1 : a->tag > b->tag;
 }
 
-static end *find(end *list, uint32_t n, const heddle__act *a, uint32_t rank) {
+static end *find_end(end *list, uint32_t n, const heddle__act *a, uint32_t rank) {
   const bool receives = a->kind == HEDDLE__ACT_RECEIVE || a->kind == HEDDLE__ACT_AWAIT;
   const end key = {.from = receives ? a->peer : rank, .to = receives ? rank : a->peer, .tag = a->tag};
   return n > 0 ? bsearch(&key, list, n, sizeof *list, by_key) : NULL;
@@ -73,7 +73,7 @@ static heddle_status pair(prover *p) {
       return refuse(p, p->ends[i].rank, p->ends[i].at, "another message between the two ranks has its tag");
   for (uint32_t i = 0; i < p->n_receives; i++) {
     end *r = &p->ends[i];
-    end *other = find(sends, n_sends, act_of(p, r), r->rank);
+    end *other = find_end(sends, n_sends, act_of(p, r), r->rank);
     if (other == NULL) return refuse(p, r->rank, r->at, "a receive without its send");
     const heddle__act *a = act_of(p, r), *b = act_of(p, other);
     if (a->value != b->value || a->bytes != b->bytes)
@@ -106,8 +106,8 @@ static heddle_status walk(prover *p, uint32_t rank, uint32_t *has, bool *ran) {
       ran[a->stage] = true;
       continue;
     }
-    e = receives ? find(p->ends, p->n_receives, a, rank)
-                 : find(p->ends + p->n_receives, p->n_ends - p->n_receives, a, rank);
+    e = receives ? find_end(p->ends, p->n_receives, a, rank)
+                 : find_end(p->ends + p->n_receives, p->n_ends - p->n_receives, a, rank);
     if (e == NULL) return refuse(p, rank, i, "a wait for a message that is not started");
     p->end_of[p->first[rank] + i] = (uint32_t)(e - p->ends);
     if (a->kind == HEDDLE__ACT_RECEIVE) continue;

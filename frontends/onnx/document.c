@@ -98,10 +98,6 @@ static heddle_status add_input(writer *w, const Onnx__ValueInfoProto *v) {
   json_t *dtype = NULL, *shape = NULL;
   heddle_status s = heddle__onnx_describe(w->r, v, "input", &dtype, &shape);
   if (s == HEDDLE_OK && dtype == NULL) return name_entry(w, v->name, 0); /* a problem; the rest is still looked at */
-  if (s == HEDDLE_OK && json_is_null(shape) && heddle__onnx_find_tensor(w->r, v->name) == NULL) {
-    char shown[44];
-    heddle__onnx_problem(w->r, NULL, "input '%s' has no shape", heddle__onnx_show(v->name, shown));
-  }
   if (s != HEDDLE_OK) {
     json_decref(dtype);
     json_decref(shape);
@@ -259,22 +255,26 @@ static heddle_status declare(writer *w, size_t at, json_t *dtype, json_t *shape,
   const json_t *before = json_array_get(w->dtypes, at), *dims = json_array_get(w->shapes, at);
   bool differs = dtype != NULL && json_is_string(before) && !json_equal(before, dtype);
   bool both = json_is_array(shape) && json_is_array(dims);
-  differs = differs || (both && json_array_size(shape) != json_array_size(dims));
+  bool misleads = both && json_array_size(shape) != json_array_size(dims);
   int failed = 0;
-  for (size_t d = 0; both && !differs && d < json_array_size(dims); d++) {
+  for (size_t d = 0; both && !misleads && d < json_array_size(dims); d++) {
     const json_t *a = json_array_get(dims, d), *b = json_array_get(shape, d);
-    differs = json_is_integer(a) && json_is_integer(b) && !json_equal(a, b);
+    misleads = json_is_integer(a) && json_is_integer(b) && !json_equal(a, b);
     if (json_is_integer(a) || json_is_null(b)) failed |= json_array_set(shape, d, (json_t *)(uintptr_t)a);
+  }
+  char shown[44];
+  heddle__onnx_show(name, shown);
+  if (misleads) {
+    heddle__onnx_warn(w->r, "'%s' is declared with two shapes, and has the first", shown);
+    json_decref(shape);
+    shape = NULL;
   }
   if (!differs && dtype != NULL) failed |= json_array_set(w->dtypes, at, dtype);
   if (!differs && (json_is_array(shape) || !json_is_array(dims)) && shape != NULL)
     failed |= json_array_set(w->shapes, at, shape);
   json_decref(dtype);
   json_decref(shape);
-  char shown[44];
-  if (differs)
-    return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "output '%s' is declared with two types or shapes",
-                             heddle__onnx_show(name, shown));
+  if (differs) return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "output '%s' is declared with two types", shown);
   return failed == 0 ? HEDDLE_OK : heddle__onnx_no_memory(w->r);
 }
 
@@ -293,6 +293,7 @@ static heddle_status add_head(writer *w, const Onnx__ValueInfoProto *v) {
   heddle_status s = is_map || is_open ? HEDDLE_OK : heddle__onnx_describe(w->r, v, "output", &dtype, &shape);
   if (s == HEDDLE_OK) s = heddle__onnx_note_port(w->r, v);
   if (s == HEDDLE_OK && (is_text(v) || (is_open && is_given_text))) s = heddle__onnx_note_text(w->r, v->name);
+  if (s == HEDDLE_OK && is_open && is_given_text) dtype = json_string("int64"); /* numbers of texts */
   if (s == HEDDLE_OK && name != NULL && (code % (MAX_OUTPUTS + 1) != 0 || strcmp(name, v->name) != 0)) {
     json_t *inputs = json_array();
     MUST(json_array_append_new(inputs, entry_of(code)));
@@ -480,6 +481,10 @@ heddle_status heddle__onnx_document(heddle__onnx_reader *r, json_t **graph, hedd
     *graph = pack(&w);
     json_t *heddle = json_pack("{si sI ss}", "version", 1, "opset", (json_int_t)r->target, "optimize", "on");
     if (heddle != NULL) s = heddle__onnx_tell_strings(r, heddle);
+    if (s == HEDDLE_OK && json_object_set_new(heddle, "output_shapes", json_string("hints")) != 0)
+      s = heddle__onnx_no_memory(r);
+    if (s == HEDDLE_OK && json_array_size(r->warnings) > 0 && json_object_set(heddle, "warnings", r->warnings) != 0)
+      s = heddle__onnx_no_memory(r);
     if (*graph == NULL || json_object_set_new(*graph, "heddle", heddle) != 0) s = heddle__onnx_no_memory(r);
   }
   close_writer(&w);

@@ -91,38 +91,38 @@ void *heddle__ml_take(heddle__ml *m, size_t n, size_t width) {
 #define KIND(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
 
 /* An attribute that has a value; the kinds were looked at before. Lists of the first formats that are empty may be of any. */
-static const attribute *find(const heddle__ml *m, const char *name) {
+static const attribute *find_attribute(const heddle__ml *m, const char *name) {
   return heddle__ml_good(m) ? heddle__onnx_attr(m->node, name) : NULL;
 }
 
 bool heddle__ml_has(const heddle__ml *m, const char *name) {
-  return find(m, name) != NULL;
+  return find_attribute(m, name) != NULL;
 }
 
 const float *heddle__ml_floats(heddle__ml *m, const char *name, size_t *n) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   *n = a != NULL ? a->n_floats : 0;
   return *n > 0 ? a->floats : NULL;
 }
 
 const int64_t *heddle__ml_ints(heddle__ml *m, const char *name, size_t *n) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   *n = a != NULL ? a->n_ints : 0;
   return *n > 0 ? a->ints : NULL;
 }
 
 int64_t heddle__ml_int(heddle__ml *m, const char *name, int64_t fallback) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   return a != NULL ? a->i : fallback;
 }
 
 float heddle__ml_float(heddle__ml *m, const char *name, float fallback) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   return a != NULL ? a->f : fallback;
 }
 
 const int64_t *heddle__ml_codes(heddle__ml *m, const char *name, size_t *n) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   *n = a != NULL ? a->n_strings : 0;
   int64_t *codes = heddle__ml_take(m, *n, sizeof *codes);
   for (size_t i = 0; i < *n && heddle__ml_good(m); i++)
@@ -131,7 +131,7 @@ const int64_t *heddle__ml_codes(heddle__ml *m, const char *name, size_t *n) {
 }
 
 int64_t heddle__ml_code(heddle__ml *m, const char *name, const char *fallback) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   int64_t code = 0;
   if (heddle__ml_good(m))
     m->s = a != NULL ? heddle__onnx_code(m->r, a->s.data, a->s.len, &code)
@@ -140,7 +140,7 @@ int64_t heddle__ml_code(heddle__ml *m, const char *name, const char *fallback) {
 }
 
 int heddle__ml_choice(heddle__ml *m, const char *name, const char *fallback, const char *words) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   const char *text = a != NULL && a->s.data != NULL ? (const char *)a->s.data : a != NULL ? "" : fallback;
   const size_t length = a != NULL ? a->s.len : strlen(fallback);
   int i = 0;
@@ -154,7 +154,7 @@ int heddle__ml_choice(heddle__ml *m, const char *name, const char *fallback, con
 }
 
 const void *heddle__ml_tensor(heddle__ml *m, const char *name, int32_t *type, size_t *n) {
-  const attribute *a = find(m, name);
+  const attribute *a = find_attribute(m, name);
   *n = 0;
   *type = 0;
   if (a == NULL || a->t == NULL) return NULL;

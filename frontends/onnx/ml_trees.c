@@ -70,7 +70,7 @@ static int by_key(const void *a, const void *b) {
 }
 
 /* SIZE_MAX: there is none. */
-static size_t find(const key *keys, size_t n, int64_t tree, int64_t node) {
+static size_t find_node(const key *keys, size_t n, int64_t tree, int64_t node) {
   const key wanted = {tree, node, 0};
   size_t from = 0, to = n;
   while (from < to) {
@@ -178,7 +178,7 @@ static int mode_of(heddle__ml *m, const ProtobufCBinaryData *s) {
 }
 
 static int32_t target_of(heddle__ml *m, const key *keys, const forest *f, int64_t tree, int64_t from, int64_t to) {
-  const size_t at = find(keys, f->n, tree, to);
+  const size_t at = find_node(keys, f->n, tree, to);
   if (at == SIZE_MAX)
     heddle__ml_refuse(m, "node %lld of tree %lld leads to node %lld, which is not there", (long long)from,
                       (long long)tree, (long long)to);
@@ -232,7 +232,7 @@ static void read_leaves(heddle__ml *m, forest *f, const key *keys, const char *c
   f->weights = heddle__ml_take(m, n, sizeof *f->weights);
   if (n > INT32_MAX) heddle__ml_refuse(m, "it has %zu weights", n);
   for (size_t i = 0; i < n && heddle__ml_good(m); i++) {
-    at[i] = find(keys, f->n, trees[i], ids[i]);
+    at[i] = find_node(keys, f->n, trees[i], ids[i]);
     if (at[i] == SIZE_MAX)
       heddle__ml_refuse(m, "a weight is of node %lld of tree %lld, which is not there", (long long)ids[i],
                         (long long)trees[i]);

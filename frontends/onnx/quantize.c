@@ -475,7 +475,7 @@ static heddle_status prepare(work *w) {
   return good && w->list != NULL && w->nodes != NULL ? HEDDLE_OK : no_memory(w);
 }
 
-static heddle_status run(work *w, const unsigned char *thin, size_t bytes, const char *output) {
+static heddle_status quantize_model(work *w, const unsigned char *thin, size_t bytes, const char *output) {
   ProtobufCAllocator allocator = heddle__onnx_allocator(&w->r->arena);
   w->model = onnx__model_proto__unpack(&allocator, bytes, thin);
   if (w->model == NULL && w->r->arena.is_out) return no_memory(w);
@@ -511,7 +511,7 @@ heddle_status heddle__onnx_quantize(const char *path, const char *output, const 
     s = heddle__no_memory(err, "a model");
   if (s == HEDDLE_OK) s = heddle__onnx_map(r.maps, path, &r.file, &r.file_bytes, err);
   if (s == HEDDLE_OK) s = heddle__onnx_thin(path, r.file, r.file_bytes, &limits, &thin, &thin_bytes, err);
-  if (s == HEDDLE_OK) s = run(&w, thin, thin_bytes, output);
+  if (s == HEDDLE_OK) s = quantize_model(&w, thin, thin_bytes, output);
   for (held *h = w.held, *next; h != NULL; h = next) {
     next = h->next;
     heddle__free(h->bytes);

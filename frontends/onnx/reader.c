@@ -139,8 +139,8 @@ static heddle_status check_versions(heddle__onnx_reader *r, const Onnx__ModelPro
     const char *domain = m->opset_import[i]->domain;
     if (domain != NULL && domain[0] != '\0' && strcmp(domain, "ai.onnx") != 0) continue;
     if (r->opset != 0 && r->opset != m->opset_import[i]->version)
-      return heddle__onnx_fail(r, HEDDLE_EFORMAT, "it is of opset %lld and of opset %lld", (long long)r->opset,
-                               (long long)m->opset_import[i]->version);
+      heddle__onnx_warn(r, "it is of opset %lld and of opset %lld, and read as the latter", (long long)r->opset,
+                        (long long)m->opset_import[i]->version);
     r->opset = m->opset_import[i]->version;
     if (r->opset < HEDDLE__OPSET_OF_MODELS || r->opset > HEDDLE__OPSET_LAST)
       return heddle__onnx_fail(r, HEDDLE_EUNSUPPORTED, "it is of opset %lld; this library reads %d to %d",
@@ -300,14 +300,15 @@ static heddle_status parse(const origin *from, const heddle_read_limits *limits,
                            .used = json_object(),
                            .functions = json_object(),
                            .sequences = json_object(),
-                           .strings = json_object()};
+                           .strings = json_object(),
+                           .warnings = json_array()};
   unsigned char *thin = NULL;
   size_t thin_bytes = 0;
   *graph = NULL;
   *params = NULL;
   heddle_status s = heddle__onnx_thin(from->name, from->data, from->bytes, limits, &thin, &thin_bytes, err);
   if (s == HEDDLE_OK && (r.tensor_at == NULL || r.types == NULL || r.taken == NULL || r.used == NULL ||
-                         r.functions == NULL || r.sequences == NULL || r.strings == NULL))
+                         r.functions == NULL || r.sequences == NULL || r.strings == NULL || r.warnings == NULL))
     s = heddle__onnx_no_memory(&r);
   if (s == HEDDLE_OK) s = read_model(&r, thin, thin_bytes, graph, params);
   heddle__free(thin);
@@ -319,6 +320,7 @@ static heddle_status parse(const origin *from, const heddle_read_limits *limits,
   json_decref(r.functions);
   json_decref(r.sequences);
   json_decref(r.strings);
+  json_decref(r.warnings);
   if (s != HEDDLE_OK) {
     json_decref(*graph);
     heddle_params_release(*params);

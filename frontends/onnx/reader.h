@@ -12,7 +12,7 @@
 #include "graph/opschema.h"
 
 /* The versions of the file format that are read. */
-#define HEDDLE__ONNX_IR_FIRST 3
+#define HEDDLE__ONNX_IR_FIRST 1
 #define HEDDLE__ONNX_IR_LAST 14
 
 /* What is not supported: one entry for all nodes of an operator with the same words. */
@@ -64,6 +64,7 @@ typedef struct heddle__onnx_reader {
   json_t *strings;                        /* texts that are numbers in the graph; strings.c */
 
   heddle__onnx_problems problems; /* what is not supported */
+  json_t *warnings;               /* what is wrong, and read nevertheless: sentences */
 } heddle__onnx_reader;
 
 /* heddle__onnx_read from memory that outlives the parameters, where weights outside of it are refused. */
@@ -81,6 +82,9 @@ heddle_status heddle__onnx_no_memory(heddle__onnx_reader *r);
  * the words say what it is then. */
 void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Notes that the file is wrong, in what can be read nevertheless: a model of it logs "FILE: " and the words. */
+void heddle__onnx_warn(heddle__onnx_reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Fails with what was noted, or where memory was out; HEDDLE_OK where nothing was. */
 heddle_status heddle__onnx_complain(heddle__onnx_reader *r);

@@ -140,19 +140,34 @@ static bool fits(const Onnx__TensorProto *t, const field *f, size_t i) {
   }
 }
 
+/* Whole numbers keep their lowest bits, as in ONNX Runtime; bits of floats that are too many mean nothing. */
+static bool may_be_cut(int32_t type) {
+  return type == ONNX_INT8 || type == ONNX_UINT8 || type == ONNX_INT16 || type == ONNX_UINT16 || type == ONNX_UINT32;
+}
+
 static heddle_status take_numbers(heddle__onnx_reader *r, const Onnx__TensorProto *t, uint64_t elements,
                                   struct heddle__param *out) {
   heddle__constant *v = &out->value;
   field f = field_of(t);
-  size_t width = v->dtype.bits / 8;
+  size_t width = v->dtype.bits / 8, n_cut = 0;
   if (f.count != elements)
     return bad(r, t, "%s has %zu numbers, and its shape needs %llu", f.name, f.count, (unsigned long long)elements);
   v->data = heddle__alloc_aligned((size_t)v->bytes, 64);
   if (v->data == NULL) return heddle__onnx_no_memory(r);
   for (size_t i = 0; i < f.count; i++) {
-    if (!fits(t, &f, i)) return bad(r, t, "number %zu of %s does not fit its type", i, f.name);
-    memcpy((char *)v->data + i * width, (const char *)f.data + i * f.width, width); /* little-endian */
+    unsigned char *to = (unsigned char *)v->data + i * width;
+    if (t->data_type == ONNX_BOOL) *to = t->int32_data[i] != 0;
+    else memcpy(to, (const char *)f.data + i * f.width, width); /* little-endian */
+    if (fits(t, &f, i)) continue;
+    if (t->data_type != ONNX_BOOL && !may_be_cut(t->data_type))
+      return bad(r, t, "number %zu of %s does not fit its type", i, f.name);
+    n_cut++;
   }
+  char shown[44];
+  if (n_cut > 0)
+    heddle__onnx_warn(r, "tensor '%s': %zu numbers of %s do not fit its type, and are %s",
+                      heddle__onnx_show(t->name, shown), n_cut, f.name,
+                      t->data_type == ONNX_BOOL ? "taken as true" : "cut to its bits");
   return HEDDLE_OK;
 }
 

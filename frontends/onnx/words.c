@@ -41,6 +41,22 @@ const char *heddle__onnx_node_name(const Onnx__NodeProto *node) {
   return "";
 }
 
+enum { MOST_WARNINGS = 16 };
+
+void heddle__onnx_warn(heddle__onnx_reader *r, const char *format, ...) {
+  char words[300];
+  va_list args;
+  va_start(args, format);
+  if (vsnprintf(words, sizeof words, format, args) < 0) words[0] = '\0';
+  va_end(args);
+  json_t *text = json_sprintf("%s: %s", r->name, words);
+  bool is_new = text != NULL && json_array_size(r->warnings) < MOST_WARNINGS;
+  for (size_t i = 0; is_new && i < json_array_size(r->warnings); i++) /* a tensor may be read several times */
+    is_new = !json_equal(json_array_get(r->warnings, i), text);
+  if (is_new) json_array_append(r->warnings, text); /* without memory for a warning there is none */
+  json_decref(text);
+}
+
 void heddle__onnx_problem(heddle__onnx_reader *r, const Onnx__NodeProto *node, const char *format, ...) {
   heddle__onnx_problems *p = &r->problems;
   char words[sizeof p->kinds[0].words], domain[44] = "", op[44] = "";

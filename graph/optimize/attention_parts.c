@@ -1,11 +1,12 @@
 /* graph/optimize/attention_parts.c: the operator Attention of float32 in its plain cases, as MatMul, Mul, Add, Softmax and MatMul, for
  * which devices have fast kernels: four dimensions, no softcap, no windows, no caches, and only the first result. A query
- * that no key is left for gives zeros, as the operator does: by the greatest number of its row of the mask. */
+ * that no key is left for gives zeros, as the operator does: by the greatest number of its row of the mask. A causal mask is a
+ * constant where the lengths are known, and then each query has the first key. */
 #include <math.h>
 
 #include "graph/optimize/net.h"
 
-enum { RANK = 4 };
+enum { RANK = 4, MOST_CAUSAL = 1 << 20 }; /* numbers of a causal mask */
 
 typedef struct parts {
   opt_net *net;
@@ -43,6 +44,17 @@ static opt_value *last_axis(parts *p) {
   return made;
 }
 
+/* [S, T]: 0 for a query's own key and those before it, else the least number. */
+static opt_value *causal(parts *p, int64_t rows, int64_t columns) {
+  void *bytes;
+  opt_value *made =
+      opt_constant(p->net, opt_format(p->net, "%s:causal", p->y->maker->name),
+                   (heddle_dtype){HEDDLE_DTYPE_FLOAT, 32, 1}, (const int64_t[]){rows, columns}, 2, &bytes);
+  for (int64_t i = 0; made != NULL && i < rows * columns; i++)
+    ((float *)bytes)[i] = i % columns > i / columns ? -INFINITY : 0;
+  return made;
+}
+
 /* The node becomes the operator that gives the result. */
 static void give(parts *p, const char *op, opt_value *const *in, uint32_t n) {
   for (uint32_t i = 0; i < n; i++) p->failed = p->failed || in[i] == NULL;
@@ -73,12 +85,15 @@ static bool is_plain(const opt_node *n) {
     if (opt_in(n, i) != NULL) return false;
   if (n->n_outputs < 1 || opt_rank(q) != RANK || opt_rank(k) != RANK || opt_rank(v) != RANK) return false;
   if (!is_type(q, HEDDLE_DTYPE_FLOAT, 32) || !is_type(k, HEDDLE_DTYPE_FLOAT, 32) ||
-      !is_type(v, HEDDLE_DTYPE_FLOAT, 32) || opt_get_int(n, "is_causal", 0) != 0 ||
-      opt_get_float(n, "softcap", 0) != 0 || opt_get_int(n, "left_window_size", -1) >= 0 ||
-      opt_get_int(n, "right_window_size", -1) >= 0 || opt_get_int(n, "softmax_precision", 1) != 1)
+      !is_type(v, HEDDLE_DTYPE_FLOAT, 32) || opt_get_float(n, "softcap", 0) != 0 ||
+      opt_get_int(n, "left_window_size", -1) >= 0 || opt_get_int(n, "right_window_size", -1) >= 0 ||
+      opt_get_int(n, "softmax_precision", 1) != 1)
     return false;
   if (opt_attr(n, "scale") == NULL && !q->known) return false;
   if (q->known && k->known && (q->shape[1] != k->shape[1] || q->shape[3] < 1)) return false; /* groups of heads */
+  if (opt_get_int(n, "is_causal", 0) != 0)
+    return mask == NULL && q->known && k->known && q->shape[2] > 0 && k->shape[2] > 0 &&
+           q->shape[2] <= MOST_CAUSAL / k->shape[2];
   if (mask == NULL) return true;
   if (!is_type(mask, HEDDLE_DTYPE_FLOAT, 32) && !is_type(mask, HEDDLE_DTYPE_BOOL, 8)) return false;
   if (mask->known && k->known &&
@@ -94,6 +109,8 @@ static bool take_apart(opt_net *net, opt_node *n) {
   const double scale =
       opt_attr(n, "scale") != NULL ? opt_get_float(n, "scale", 1) : 1 / sqrt((double)q->shape[RANK - 1]);
   const heddle_pattr perm = opt_attr_ints(net, "perm", turned, RANK), last = opt_attr_int(net, "axis", -1);
+  const bool is_causal = opt_get_int(n, "is_causal", 0) != 0;
+  const int64_t rows = is_causal ? q->shape[2] : 0, columns = is_causal ? k->shape[2] : 0;
   const bool is_bool = mask != NULL && is_type(mask, HEDDLE_DTYPE_BOOL, 8);
   opt_note(net, "attention", (const opt_node *const[]){n}, 1, "Attention in its parts, as '%s'", n->name);
   k = make(&p, "turned", "Transpose", &k, 1, &perm, 1);
@@ -102,7 +119,7 @@ static bool take_apart(opt_net *net, opt_node *n) {
   if (is_bool)
     mask = make(&p, "bias", "Where", (opt_value *const[]){mask, number(&p, "all", 0), number(&p, "nothing", -INFINITY)},
                 3, NULL, 0);
-  if (mask != NULL) x = two(&p, "masked", "Add", x, mask);
+  if (mask != NULL || is_causal) x = two(&p, "masked", "Add", x, is_causal ? causal(&p, rows, columns) : mask);
   x = make(&p, "weights", "Softmax", &x, 1, &last, 1);
   if (mask == NULL) give(&p, "MatMul", (opt_value *const[]){x, v}, 2);
   else give_or_zero(&p, mask, two(&p, "values", "MatMul", x, v));

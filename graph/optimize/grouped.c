@@ -2,7 +2,9 @@
  * it is computed in five dimensions, [batch, heads of keys, group, row, column], where a product repeats its operands by itself,
  * so that nothing is copied. All of it stays ordinary operators:
  *
- *   [B, H, S, D] x [B, K, T, D] repeated to [B, H, T, D]  ->  [B, K, H / K, S, D] x [B, K, 1, T, D] */
+ *   [B, H, S, D] x [B, K, T, D] repeated to [B, H, T, D]  ->  [B, K, H / K, S, D] x [B, K, 1, T, D]
+ *
+ * The operator Attention takes fewer heads of keys than of queries itself. */
 #include "graph/optimize/net.h"
 
 enum { RANK = 4, WIDE = 5, MOST_BETWEEN = 8 };
@@ -88,6 +90,7 @@ static bool is_dim_of(opt_net *net, const piece *p, const opt_value *x, int64_t 
 
 typedef struct repeat {
   opt_node *expand, *reshape;
+  opt_value *four; /* [B, K, T, D]; NULL where what is repeated does not come from an Unsqueeze */
   opt_value *five; /* [B, K, 1, T, D] */
   int64_t kv, group, size;
 } repeat;
@@ -136,6 +139,7 @@ static bool read_repeat(opt_net *net, const opt_value *v, repeat *r) {
   const opt_node *lift = opt_maker(r->five, "Unsqueeze");
   const bool lifted = lift != NULL && opt_ints(net, opt_in(lift, 1), &axis, &count) && count == 1 &&
                       (axis == 2 || axis == 2 - WIDE) && opt_rank(opt_in(lift, 0)) == RANK;
+  r->four = lifted ? opt_in(lift, 0) : NULL;
   if (!is_known_repeat(r, v) && !(lifted && is_open_repeat(net, r, opt_in(lift, 0)))) return false;
   return r->kv > 0 && r->group > 1 && r->size > 0;
 }
@@ -196,8 +200,8 @@ static bool read_between(opt_net *net, grouped *g) {
 static bool joins_heads(opt_net *net, const opt_node *n, int64_t width) {
   piece to[WIDE];
   uint32_t count = 0;
-  const opt_value *out = n != NULL ? &n->outputs[0] : NULL;
-  if (!opt_is(n, "Reshape")) return false;
+  if (n == NULL || !opt_is(n, "Reshape")) return false;
+  const opt_value *out = &n->outputs[0];
   if (!read_pieces(net, opt_in(n, 1), to, &count, 0))
     return out->known && out->ndim > 0 && out->shape[out->ndim - 1] == width;
   for (uint32_t d = 2; d < count; d++)
@@ -280,11 +284,38 @@ static bool change(opt_net *net, grouped *g) {
   return true;
 }
 
+/* The operator Attention of four dimensions, which keeps no keys and values. */
+static bool change_operator(opt_net *net, opt_node *n) {
+  repeat k, v;
+  if (!opt_is(n, "Attention") || opt_in(n, 0) == NULL || opt_rank(opt_in(n, 0)) != RANK) return false;
+  for (uint32_t i = 4; i < n->n_inputs; i++)
+    if (opt_in(n, i) != NULL) return false;
+  for (uint32_t o = 1; o < n->n_outputs; o++)
+    if (n->outputs[o].users > 0 || n->outputs[o].pinned) return false;
+  if (opt_in(n, 1) == NULL || opt_in(n, 2) == NULL || !read_repeat(net, opt_in(n, 1), &k) ||
+      !read_repeat(net, opt_in(n, 2), &v) || k.kv != v.kv || k.group != v.group || k.four == NULL || v.four == NULL)
+    return false;
+  const opt_node *const nodes[] = {k.expand, k.reshape, v.expand, v.reshape, n};
+  for (size_t i = 0; i < 4; i++)
+    if (!opt_same_home(nodes[i], n)) return false;
+  opt_set_input(n, 1, k.four);
+  opt_set_input(n, 2, v.four);
+  opt_note(net, "grouped", nodes, sizeof nodes / sizeof nodes[0],
+           "keys and values of %lld heads are read where they lie, each by %lld heads", (long long)k.kv,
+           (long long)k.group);
+  return true;
+}
+
 bool opt_pass_grouped(opt_net *net) {
   bool changed = false;
   for (uint32_t i = 0; i < net->n_nodes && !net->failed; i++) {
     opt_node *n = &net->nodes[i];
     grouped g;
+    if (n->live && change_operator(net, n)) {
+      changed = true;
+      opt_count(net);
+      continue;
+    }
     if (!n->live || !opt_is(n, "MatMul") || !read_grouped(net, n, &g)) continue;
     if (!change(net, &g)) {
       net->failed = true; /* of memory: what it reads was seen to be there */

@@ -240,8 +240,8 @@ static bool become_gemm(opt_net *net, const product *p, opt_value **in, uint32_t
 
 static bool become_product(opt_net *net, const product *p) {
   opt_value *bias;
-  const opt_node *told[5] = {p->dx, p->dw, p->op};
-  uint32_t n_told = 3;
+  const opt_node *named[5] = {p->dx, p->dw, p->op};
+  uint32_t n_named = 3;
   if (!make_bias(net, p, &bias)) return false;
   const bool conv = opt_is(p->op, "Conv"), gemm = opt_is(p->op, "Gemm");
   opt_value *in[9] = {opt_in(p->dx, 0),
@@ -255,13 +255,13 @@ static bool become_product(opt_net *net, const product *p) {
                       bias};
   const uint32_t count = bias != NULL ? 9 : 8;
   if (net->failed) return false;
-  if (p->act != NULL) told[n_told++] = p->act;
-  told[n_told++] = p->n;
+  if (p->act != NULL) named[n_named++] = p->act;
+  named[n_named++] = p->n;
   const char *what = conv || gemm ? "QLinearConv" : "QLinearMatMul";
   if (gemm ? !become_gemm(net, p, in, count)
            : !opt_become(net, p->n, "", what, in, count, conv ? p->op->attrs : NULL, conv ? p->op->n_attrs : 0))
     return false;
-  opt_note(net, "quantized", told, n_told, "one %s, as '%s'", what, p->n->name);
+  opt_note(net, "quantized", named, n_named, "one %s, as '%s'", what, p->n->name);
   return true;
 }
 

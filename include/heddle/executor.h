@@ -138,9 +138,9 @@ HEDDLE_API heddle_status heddle_executor_poll(heddle_executor *ex);
  * them by events; the host waits for nothing where every step of the run is dev's, or of a device that shares events with
  * it. Otherwise start waits for what comes before such a step, on the host. Inputs and outputs that are host memory are
  * read and written by the run, not by the stream: wait before you use them. dev NULL: no stream any more. The stream
- * must outlive its use. HEDDLE_EINVAL where the stream is of another device, which the message names, or the model does
- * not use dev; HEDDLE_EUNSUPPORTED where the plugin takes no streams of others (opencl, cuda, rocm and sim do), or the
- * model runs in stages; HEDDLE_EBUSY while a run is pending. */
+ * must outlive its use. After an error the stream of before stays. HEDDLE_EINVAL where the stream is of another device,
+ * which the message names, or the model does not use dev; HEDDLE_EUNSUPPORTED where the plugin takes no streams of others
+ * (opencl, cuda, rocm and sim do), or the model runs in stages; HEDDLE_EBUSY while a run is pending. */
 HEDDLE_API heddle_status heddle_executor_use_stream(heddle_executor *ex, heddle_device *dev, uint64_t stream,
                                                     heddle_error *err);
 
@@ -186,7 +186,7 @@ typedef struct heddle_executor_stats {
   uint64_t bytes_copied; /* between devices, by steps of runs */
   uint64_t copies;
   uint64_t device_bytes; /* memory held by this executor on all devices */
-  uint64_t orphan_bytes; /* kept because a hung stream may access it */
+  uint64_t orphan_bytes; /* kept because hung streams of the model may access it */
   uint64_t replays;      /* segments replayed from a capture */
   uint64_t retries;      /* failed runs and plans that were repeated unchanged, as the model's on_failure requests */
   uint64_t failovers;    /* failed runs and plans that were planned again, on other devices or with less memory */

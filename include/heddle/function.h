@@ -69,6 +69,13 @@ HEDDLE_API heddle_object *heddle_object_retain(heddle_object *o);  /* takes NULL
 HEDDLE_API void heddle_object_release(heddle_object *o);           /* takes NULL */
 HEDDLE_API const char *heddle_object_kind(const heddle_object *o); /* "library", "GraphExecutor", ... */
 
+/* Creates a module of the application, of a kind that is copied. find(self, name, ...) gives a function with one reference, which
+ * holds what it needs of self; NULL: there is none of that name. It is called from any thread, several at once. release may be
+ * NULL; release(self) is called once with the last reference, on any thread; not if this call fails. */
+typedef heddle_status (*heddle_find_fn)(void *self, const char *name, heddle_function **out, heddle_error *err);
+HEDDLE_API heddle_status heddle_object_create(const char *kind, heddle_find_fn find, void *self,
+                                              heddle_release_fn release, heddle_object **out, heddle_error *err);
+
 /* Finds a function of the module or, if imports is not 0, of the first imported module that has it.
  * *out receives one reference. HEDDLE_ENOTFOUND. */
 HEDDLE_API heddle_status heddle_object_function(heddle_object *o, const char *name, int imports, heddle_function **out,
@@ -79,6 +86,19 @@ HEDDLE_API heddle_status heddle_object_import(heddle_object *o, heddle_object *o
 /* The i-th imported module, borrowed; NULL past the end. What a library carries for a device is a module too, of a kind
  * such as "opencl". Its kernels are launched by the library's functions and are not functions of the module. */
 HEDDLE_API heddle_object *heddle_object_imported(const heddle_object *o, uint32_t i);
+
+/* ---- loaders of modules that are functions */
+
+/* heddle_module_register_loader for languages whose functions are values. load(kind, bytes) creates a module from its bytes and
+ * returns it as a function, which lives as long as the module is open and is called with a word and at most one argument:
+ *   "bytes"       how many of the bytes belong to the module, an int (up to v0.21 they are the rest of the blob); none: all
+ *   "name", i     the name of its i-th function, for lists; none past the end
+ *   "find", name  a function by its name; none: there is no such function
+ *   "save"        its bytes as load reads them, for heddle_pack; none: the bytes that it was loaded from
+ * "bytes" and "name" are asked for once, after load; "find" by any thread, several at once. Functions are called as any other.
+ * Replaces an earlier loader of the kind; load NULL removes it. load is retained until the process ends. HEDDLE_EINVAL for a
+ * kind that Heddle reads itself. Any thread. */
+HEDDLE_API heddle_status heddle_function_register_loader(const char *kind, heddle_function *load, heddle_error *err);
 
 #ifdef __cplusplus
 }

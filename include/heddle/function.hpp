@@ -80,6 +80,47 @@ inline void give(Value value, heddle_value *out) {
   }
 }
 
+// Calls what may throw; what it throws becomes an error of C.
+template <class Call> heddle_status guarded(Call &&call, heddle_error *err) noexcept {
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  try {
+    return call();
+  } catch (const Error &e) {
+    return pass(e.status() != HEDDLE_OK ? e.status() : HEDDLE_EFAILED, e.what(), std::current_exception(), err);
+  } catch (const std::bad_alloc &) {
+    return pass(HEDDLE_ENOMEM, "a function of the program is out of memory", std::current_exception(), err);
+  } catch (const std::exception &e) {
+    return pass(HEDDLE_EFAILED, e.what(), std::current_exception(), err);
+  } catch (...) {
+    return pass(HEDDLE_EFAILED, "a function of the program threw what is no std::exception", std::current_exception(),
+                err);
+  }
+#else
+  static_cast<void>(err);
+  return call();
+#endif
+}
+
+// A callable of the program as a heddle_find_fn.
+template <class F> struct Finder {
+  F callable;
+
+  static void release(void *self) {
+    delete static_cast<Finder *>(self);
+  }
+
+  static heddle_status find(void *self, const char *name, heddle_function **out, heddle_error *err) {
+    *out = nullptr;
+    return guarded(
+        [&] {
+          const Function found = static_cast<Finder *>(self)->callable(std::string(name));
+          *out = heddle_function_retain(found.get());
+          return HEDDLE_OK;
+        },
+        err);
+  }
+};
+
 // A callable of the program as a heddle_callback.
 template <class F> struct Closure {
   F callable;
@@ -91,22 +132,7 @@ template <class F> struct Closure {
   static heddle_status call(void *self, const heddle_value *args, std::uint32_t n, heddle_value *result,
                             heddle_error *err) {
     F &f = static_cast<Closure *>(self)->callable;
-#ifndef HEDDLE_CPP_NO_EXCEPTIONS
-    try {
-      return checked(f, args, n, result, err);
-    } catch (const Error &e) {
-      return pass(e.status() != HEDDLE_OK ? e.status() : HEDDLE_EFAILED, e.what(), std::current_exception(), err);
-    } catch (const std::bad_alloc &) {
-      return pass(HEDDLE_ENOMEM, "a function of the program is out of memory", std::current_exception(), err);
-    } catch (const std::exception &e) {
-      return pass(HEDDLE_EFAILED, e.what(), std::current_exception(), err);
-    } catch (...) {
-      return pass(HEDDLE_EFAILED, "a function of the program threw what is no std::exception", std::current_exception(),
-                  err);
-    }
-#else
-    return checked(f, args, n, result, err);
-#endif
+    return guarded([&] { return checked(f, args, n, result, err); }, err);
   }
 
 private:
@@ -183,6 +209,26 @@ template <class... T> Result<Value> try_call(const Module &module, const std::st
   return found->try_call(args...);
 }
 
+// Creates a module of the application. find takes a name and gives a Function, an empty one where there is none of that name;
+// it is called from any thread, several at once.
+template <class F> Result<Object> try_create_object(const std::string &kind, F find) {
+  using Finder = detail::Finder<F>;
+  std::unique_ptr<Finder> finder(new Finder{std::move(find)});
+  heddle_object *out = nullptr;
+  Status s = detail::status_of([&](heddle_error *err) {
+    return heddle_object_create(kind.c_str(), Finder::find, finder.get(), Finder::release, &out, err);
+  });
+  if (!s) return s.error();
+  finder.release();
+  return Object::adopt(out);
+}
+
+// Modules of a kind are read and written by a function, which heddle_function_register_loader describes. Empty: no more. Any thread.
+inline Status try_register_loader(const std::string &kind, const Function &load) {
+  return detail::status_of(
+      [&](heddle_error *err) { return heddle_function_register_loader(kind.c_str(), load.get(), err); });
+}
+
 // ---- functions by name, for this process
 
 // Registers a function. HEDDLE_EINVAL if the name is taken and replace is false. Any thread.
@@ -209,6 +255,12 @@ inline Result<std::vector<std::string>> try_function_names() {
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
 template <class... T> Value call(const Module &module, const std::string &function, const T &...args) {
   return try_call(module, function, args...).value();
+}
+template <class F> Object create_object(const std::string &kind, F find) {
+  return try_create_object(kind, std::move(find)).value();
+}
+inline void register_loader(const std::string &kind, const Function &load) {
+  try_register_loader(kind, load).value();
 }
 inline void register_function(const std::string &name, const Function &function, bool replace = false) {
   try_register_function(name, function, replace).value();

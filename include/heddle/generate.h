@@ -33,6 +33,16 @@ HEDDLE_API heddle_status heddle_generator_open(heddle_context *ctx, const char *
                                                const heddle_generator_options *options, heddle_generator **out,
                                                heddle_error *err);
 
+/* Lets a smaller model guess: draft's model, in a generator of its own that g then owns, guesses so many tokens by the call's
+ * sampling, and one run of g computes all of them. Tokens are chosen from g's logits as before, so they are those that come
+ * without a draft, up to the rounding of runs with several rows; each that was guessed costs no run. Calls that choose no
+ * token do not guess, and there are no guesses beyond draft's max_length. tokens: 1 to 16, 0 for 4. draft NULL: no more
+ * guesses. g keeps the draft's model; draft itself stays the caller's. A fork has no draft. HEDDLE_EINVAL: the vocabularies
+ * differ, or tokens is too large. g's next call is HEDDLE_EUNSUPPORTED where its graph gives the logits of a run's last token
+ * alone. No other call may use g meanwhile, cancel included. */
+HEDDLE_API heddle_status heddle_generator_speculate(heddle_generator *g, const heddle_generator *draft, uint32_t tokens,
+                                                    heddle_error *err);
+
 /* Retain adds a reference and returns g; release drops one and accepts NULL. */
 HEDDLE_API heddle_generator *heddle_generator_retain(heddle_generator *g);
 HEDDLE_API void heddle_generator_release(heddle_generator *g);
@@ -150,7 +160,7 @@ HEDDLE_API heddle_status heddle_generator_generate(heddle_generator *g, const he
  * not block. */
 HEDDLE_API void heddle_generator_cancel(heddle_generator *g);
 
-/* Counters since the generator was opened. The time of the loop itself is all_ns - run_ns - sample_ns. */
+/* Counters since the generator was opened. The time of the loop itself is all_ns - run_ns - sample_ns - guess_ns. */
 typedef struct heddle_generator_stats {
   size_t struct_size;
   uint64_t runs;
@@ -159,6 +169,9 @@ typedef struct heddle_generator_stats {
   uint64_t all_ns; /* in evaluate, logits and next */
   uint64_t run_ns;
   uint64_t sample_ns;
+  uint64_t guessed;  /* by the draft */
+  uint64_t accepted; /* of those */
+  uint64_t guess_ns; /* in runs of the draft */
 } heddle_generator_stats;
 HEDDLE_API heddle_status heddle_generator_get_stats(heddle_generator *g, heddle_generator_stats *out,
                                                     heddle_error *err);

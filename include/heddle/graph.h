@@ -84,16 +84,16 @@ HEDDLE_API const heddle_graph *heddle_graph_inner(const heddle_graph *g, uint32_
 HEDDLE_API heddle_status heddle_graph_find_node(const heddle_graph *g, const char *name, uint32_t *out,
                                                 heddle_error *err);
 
-/* The declaration in the file of an input (by position among all null nodes, parameters included) or an output. A
- * dimension that is a symbol or unknown is -1 in shape; ndim is UINT32_MAX if no shape is given; symbols may contain
- * NULLs. Borrowed from the graph. */
+/* What the file declares of an input (by position among all null nodes, parameters included) or an output; of an output
+ * without a declaration, what follows from its operators. Unknown dimensions are -1 in shape, with a name in symbols or
+ * NULL; ndim is UINT32_MAX if no shape is known. Borrowed from the graph. */
 typedef struct heddle_value_info {
   size_t struct_size;
   const char *name;
   const int64_t *shape;
   const char *const *symbols;
   uint32_t ndim;
-  heddle_dtype dtype; /* bits 0: not given */
+  heddle_dtype dtype; /* bits 0: not known before a run */
 } heddle_value_info;
 
 /* The number of inputs and outputs, and the i-th of them. Set out->struct_size. HEDDLE_ENOTFOUND past the end. */

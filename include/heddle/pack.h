@@ -64,8 +64,8 @@ typedef struct heddle_pack_options {
   const char *memory;
 } heddle_pack_options;
 
-/* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file, whose own
- * parameters are taken if none are given), to a file that heddle_model_load, heddle_graph_load and heddle_params_load read;
+/* Without libraries: writes the one model, a graph of operators without a name (graph_path may be an .onnx file or a file that this call wrote of
+ * a graph, whose own parameters are taken if none are given), to a file that heddle_model_load, heddle_graph_load and heddle_params_load read;
  * parameters are mapped then, not copied. With libraries: writes a shared library with the code of the libraries, all modules that they import, and the models. A finished library
  * is not linked again: its code is written with one more segment. Only one of the libraries may have functions, or all are
  * objects, which the C compiler links. The libraries are read, not run. A module inside a library for which a loader with

@@ -273,6 +273,8 @@ typedef struct heddle_host {
   (UINT64_C(1) << 6) /* operators can compute in memory from memory.import_host, as in kind UNIFIED */
 #define HEDDLE_CAP_POLLED \
   (UINT64_C(1) << 7) /* stream.query costs little and signals the fences reached: the host calls it while it spins */
+#define HEDDLE_CAP_LIBRARIES \
+  (UINT64_C(1) << 8) /* since 1.2: operators of HEDDLE_DOMAIN_LIBRARY, functions of compiled libraries */
 
 /* The properties of a device that are known without opening it. The host zeroes the struct and sets struct_size. The
  * plugin fills the members that HEDDLE_HAS reports as present. */
@@ -619,7 +621,20 @@ typedef struct heddle_pvalue {
   heddle_layout layout; /* the value's layout in prepare and for Reorder; elsewhere in query: 0 */
   int32_t ndim;
   uint32_t flags; /* 0 in 1.0 */
+  /* Since 1.2. room > 0: the value lies in memory that has room for so many elements along dimension room_axis: dimensions
+   * before that one have the strides of a row-major tensor of that size. In prepare and resize, of operands with
+   * HEDDLE_INPUT_ROOM and of the two values of an entry of heddle_poffer.extends with that axis. */
+  int64_t room;
+  int32_t room_axis;
+  uint32_t reserved;
 } heddle_pvalue;
+
+/* Since 1.2. The domain of a node that calls a function of a compiled library, for devices with HEDDLE_CAP_LIBRARIES, which run
+ * such code elsewhere than in this process. Its region has no other node. op is the function, which takes the node's inputs
+ * and outputs as tensors: none is absent, and all are row-major. Attributes, each an INT: "library" is the index of a value
+ * that is no operand, and whose data is the library's file; "flatten_data": 1 where tensors have one dimension;
+ * "device_type": DLPack's device type that the graph names for the node, 0 where it names none. */
+#define HEDDLE_DOMAIN_LIBRARY "heddle.library"
 
 /* A node. Operators have the names and definitions of the ONNX operator specification. */
 typedef struct heddle_pnode {
@@ -664,6 +679,10 @@ typedef struct heddle_pregion {
  * receives an empty slice for it. Only for inputs with data. */
 #define HEDDLE_INPUT_ABSORBED UINT32_C(1)
 
+/* Since 1.2. ROOM: the operand may lie in memory with room along any dimension (heddle_pvalue.room), also where it gets
+ * smaller in op.resize. */
+#define HEDDLE_INPUT_ROOM UINT32_C(2)
+
 /* Flag of an offer. BARE: the launch uses whole buffers; every slice has offset 0. */
 #define HEDDLE_OFFER_BARE UINT32_C(1)
 
@@ -688,6 +707,13 @@ typedef struct heddle_poffer {
    * each launch until launch_free. */
   uint64_t kept_bytes;
   uint64_t launch_bytes;
+  /* Since 1.2. Entries (input, output, axis) for values that grow from run to run (docs/state.md); NULL: none. The output is
+   * the input with elements added, as of Concat, or the input with elements written that it did not use yet, as of a cache
+   * with a length. Both may be bound to the same first byte, with the bytes of the output. The launch then leaves every
+   * element that the input holds as it is, so that it can be run again after it was stopped or has failed. axis: the output's
+   * elements lie where the input's do only where both have room along it (heddle_pvalue.room); -1: always. */
+  const int32_t *extends;
+  uint64_t n_extends; /* entries, of three numbers */
 } heddle_poffer;
 
 /* The callback by which query passes its offers: the host copies each offer and returns HEDDLE_OK, or a status that

@@ -34,7 +34,7 @@ static unsigned char *extend(heddle__elf_new *n, size_t section, size_t more) {
   return data != NULL ? data + bytes : NULL;
 }
 
-static size_t find(const heddle__elf_new *n, Elf64_Word type, size_t symbols) {
+static size_t find_section(const heddle__elf_new *n, Elf64_Word type, size_t symbols) {
   for (size_t i = 1; i < n->n_sections; i++) {
     const Elf64_Shdr *h = &n->sections[i].head;
     if (h->sh_type == type && h->sh_link == symbols && (h->sh_flags & SHF_ALLOC) != 0 && n->sections[i].data != NULL)
@@ -119,8 +119,8 @@ static heddle_status make_plain(heddle__elf_new *n, size_t at, size_t symbols, s
 
 heddle_status heddle__elf_add_symbol(heddle__elf_new *n, const char *name, size_t *number, heddle_error *err) {
   size_t symbols = n->f->symbols, text = n->sections[symbols].head.sh_link, bytes = strlen(name) + 1;
-  size_t gnu = find(n, SHT_GNU_HASH, symbols), plain = find(n, SHT_HASH, symbols);
-  size_t versions = find(n, SHT_GNU_versym, symbols);
+  size_t gnu = find_section(n, SHT_GNU_HASH, symbols), plain = find_section(n, SHT_HASH, symbols);
+  size_t versions = find_section(n, SHT_GNU_versym, symbols);
   uint64_t at = n->sections[text].head.sh_size;
   *number = (size_t)(n->sections[symbols].head.sh_size / sizeof(Elf64_Sym));
   if (gnu == 0 && plain == 0)

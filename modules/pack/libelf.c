@@ -12,7 +12,7 @@ static heddle__libelf table;
 static bool is_found;
 static const char *lacks; /* the first name that it does not have */
 
-static void find(void *library, const char *name, void *function, size_t bytes) {
+static void find_call(void *library, const char *name, void *function, size_t bytes) {
   void *symbol = dlsym(library, name);
   if (symbol == NULL && lacks == NULL) lacks = name;
   memcpy(function, &symbol, bytes);
@@ -21,7 +21,7 @@ static void find(void *library, const char *name, void *function, size_t bytes) 
 static void open_library(void) {
   void *library = dlopen("libelf.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == NULL) return;
-#define FIND(member, name) find(library, name, (void *)&table.member, sizeof table.member)
+#define FIND(member, name) find_call(library, name, (void *)&table.member, sizeof table.member)
   FIND(version, "elf_version");
   FIND(memory, "elf_memory");
   FIND(begin, "elf_begin");

@@ -27,7 +27,7 @@ static size_t split(char *text, char **words) {
 }
 
 /* Runs a program with its output in a file; *status as waitpid gives it. Gives errno where it could not be started. */
-static int run(char **words, const char *printed, int *status) {
+static int run_compiler(char **words, const char *printed, int *status) {
   posix_spawn_file_actions_t files;
   pid_t child;
   int problem = posix_spawn_file_actions_init(&files);
@@ -73,7 +73,7 @@ heddle_status heddle__objects_link(heddle__objects *o, const char *compiler, voi
     words[n++] = to;
     words[n++] = library;
     memcpy((void *)(words + n), (void *)o->files, o->n_files * sizeof *words);
-    int problem = run(words, printed, &status);
+    int problem = run_compiler(words, printed, &status);
     if (problem == ENOENT || (problem == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127))
       s = heddle__fail(err, HEDDLE_EUNSUPPORTED,
                        "objects are made a library by the C compiler, and there is none here: '%.100s' is not found; "

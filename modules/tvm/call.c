@@ -170,7 +170,8 @@ heddle_status heddle__library_call(heddle__tvm_caller *caller, heddle_pstream *s
   const heddle__tvm_library *l = caller->library;
   void *code = heddle__library_code(l, function);
   heddle_function *loaded = NULL;
-  if (code == NULL && heddle__library_loaded(l, function, &loaded, err) != HEDDLE_OK) return HEDDLE_ENOMEM;
+  heddle_status found = code == NULL ? heddle__library_loaded(l, function, &loaded, err) : HEDDLE_OK;
+  if (found != HEDDLE_OK) return found;
   if (loaded != NULL) {
     heddle_status s = heddle__loaded_call(loaded, values, n, result, err);
     return s == HEDDLE_OK ? s : heddle__prefix(err, s, "function '%.200s' of %.200s: ", function, l->path);

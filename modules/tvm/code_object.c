@@ -31,7 +31,7 @@ static int call(void *self, const heddle__word *args, const int32_t *codes, int3
   return heddle__function_call(((loaded_function *)self)->f, args, codes, n, ret, ret_code);
 }
 
-static int find(heddle_object *self, const char *name, heddle_function **out) {
+static int find_function(heddle_object *self, const char *name, heddle_function **out) {
   const code_object *o = (code_object *)(void *)self;
   heddle_error err = {0};
   heddle_function *loaded = NULL;
@@ -46,7 +46,8 @@ static int find(heddle_object *self, const char *name, heddle_function **out) {
     return 0;
   }
   heddle__free(f);
-  heddle__tvm_say(NULL, s == HEDDLE_OK ? "out of memory: a function of a module in a library" : err.text);
+  if (s == HEDDLE_OK) heddle__tvm_say(NULL, "out of memory: a function of a module in a library");
+  else heddle__tvm_say_error(NULL, &err);
   return -1;
 }
 
@@ -58,7 +59,7 @@ heddle_object *heddle__code_object(heddle_module *m, uint32_t i) {
   const heddle__submodule *code = &m->library->blob.modules[i];
   code_object *o = (code_object *)(void *)heddle__object_new(NULL, sizeof *o);
   if (o == NULL) return NULL;
-  o->type = (heddle__object_type){.kind = code->kind, .find = find, .finish = finish};
+  o->type = (heddle__object_type){.kind = code->kind, .find = find_function, .finish = finish};
   o->head.type = &o->type;
   o->m = heddle_module_retain(m);
   o->loaded = code->loaded;

@@ -22,7 +22,7 @@ static heddle_status take_handles(const heddle_value *tensors, uint64_t n, void 
 
 heddle_status heddle__library_give_objects(const heddle__tvm_library *l, const char *name, void *code,
                                            const heddle_value *tensors, uint64_t n, heddle_error *err) {
-  const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(err);
+  const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(HEDDLE__CXX_ANY, err);
   if (cxx == NULL)
     return heddle__prefix(err, HEDDLE_EUNSUPPORTED, "its function %s takes objects of TVM's C++ runtime: ", name);
   void **handles = heddle__alloc((size_t)n, sizeof *handles);

@@ -82,9 +82,12 @@ void heddle__library_close(heddle__tvm_library *library);
 /* map.c: what dlopen gives for a path, with the libraries of names beside this one opened where the file needs them. */
 heddle_status heddle__library_map(const char *path, void **out, heddle_error *err);
 
-/* The table of libheddle_tvm_cxx (modules/tvm_cxx/entry.h), which is opened; NULL with an error: it is not there, or of
- * another build. Any thread. */
-const struct heddle__tvm_cxx_table *heddle__tvm_cxx(heddle_error *err);
+/* How code that was compiled against TVM's C++ headers passes functions on: not at all, as objects, as std::function (v0.8). */
+typedef enum heddle__cxx_functions { HEDDLE__CXX_ANY, HEDDLE__CXX_OBJECTS, HEDDLE__CXX_STD } heddle__cxx_functions;
+
+/* The table of libheddle_tvm_cxx or libheddle_tvm_cxx_v08 (modules/tvm_cxx/entry.h), which is opened where the process has neither;
+ * NULL with an error: it is not there, of another build, or of another era than these functions. Any thread. */
+const struct heddle__tvm_cxx_table *heddle__tvm_cxx(heddle__cxx_functions functions, heddle_error *err);
 
 /* Whether a pointer is that of an open library; it may be anything. Any thread. */
 bool heddle__library_is_open(const void *pointer);

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/tensor.h"
+#include "heddle/function.h"
 #include "modules/tvm/convert.h"
 #include "modules/tvm/launch.h"
 
@@ -17,7 +18,8 @@ typedef struct loader {
   struct loader *next; /* older ones */
   heddle_module_loader calls;
   void *self;
-  bool is_gone; /* taken back; those before it count no more either */
+  bool is_gone;         /* taken back; those before it count no more either */
+  bool gives_functions; /* heddle__functions_loader */
   char kind[];
 } loader;
 
@@ -29,6 +31,7 @@ typedef struct function {
   struct function *next;
   heddle__loaded *of;
   void *function;
+  heddle_function *given; /* what a loader of functions gave, in the place of head; a reference */
   char name[];
 } function;
 
@@ -41,28 +44,39 @@ struct heddle__loaded {
 
 /* ---- registering */
 
-heddle_status heddle__loader_register(const char *kind, const heddle_module_loader *given, void *self,
-                                      heddle_error *err) {
-  heddle_module_loader calls = {.struct_size = sizeof calls};
+static heddle_status add(const char *kind, loader made, heddle_error *err) {
   if (heddle__blob_knows(kind))
     return heddle__fail(err, HEDDLE_EINVAL, "modules of kind '%.100s' are read by Heddle itself", kind);
-  if (given != NULL) memcpy(&calls, given, given->struct_size < sizeof calls ? given->struct_size : sizeof calls);
-  if (given != NULL && (calls.load == NULL || calls.release == NULL || calls.find == NULL || calls.call == NULL))
-    return heddle__fail(err, HEDDLE_EINVAL,
-                        "the loader of kind '%.100s' lacks one of load, release, find and call, or its struct_size",
-                        kind);
   size_t n = strlen(kind) + 1;
   loader *l = heddle__alloc(1, sizeof *l + n);
   if (l == NULL) return heddle__no_memory(err, "a loader");
+  *l = made;
   memcpy(l->kind, kind, n);
-  l->calls = calls;
-  l->self = self;
-  l->is_gone = given == NULL;
   pthread_mutex_lock(&lock);
   l->next = all;
   all = l;
   pthread_mutex_unlock(&lock);
   return HEDDLE_OK;
+}
+
+heddle_status heddle__loader_register(const char *kind, const heddle_module_loader *given, void *self,
+                                      heddle_error *err) {
+  heddle_module_loader calls = {.struct_size = sizeof calls};
+  if (given != NULL) memcpy(&calls, given, given->struct_size < sizeof calls ? given->struct_size : sizeof calls);
+  if (given != NULL && (calls.load == NULL || calls.release == NULL || calls.find == NULL || calls.call == NULL))
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "the loader of kind '%.100s' lacks one of load, release, find and call, or its struct_size",
+                        kind);
+  return add(kind, (loader){.calls = calls, .self = self, .is_gone = given == NULL}, err);
+}
+
+heddle_status heddle_function_register_loader(const char *kind, heddle_function *load, heddle_error *err) {
+  if (kind == NULL || kind[0] == '\0') return heddle__fail(err, HEDDLE_EINVAL, "a loader needs a kind of modules");
+  const loader made = {
+      .calls = heddle__functions_loader, .self = load, .is_gone = load == NULL, .gives_functions = load != NULL};
+  heddle_status s = add(kind, made, err);
+  if (s == HEDDLE_OK) heddle_function_retain(load);
+  return s;
 }
 
 static const loader *find_loader(const char *kind) {
@@ -103,8 +117,10 @@ static heddle_status load(const char *kind, const unsigned char *data, uint64_t 
   }
   pthread_mutex_destroy(&m->lock);
   heddle__free(m);
-  return heddle__fail(err, s, "its module of kind '%.100s': %.800s", kind,
-                      why.text[0] != '\0' ? why.text : "its loader refused it, without words");
+  if (why.text[0] == '\0') heddle__fail(&why, s, "its loader refused it, without words");
+  heddle__prefix(&why, s, "its module of kind '%.100s': ", kind);
+  if (err != NULL) *err = why;
+  return s;
 }
 
 static void release(heddle__loaded *m) {
@@ -112,6 +128,7 @@ static void release(heddle__loaded *m) {
   while (m->functions != NULL) {
     function *f = m->functions;
     m->functions = f->next;
+    heddle_function_release(f->given);
     heddle__free(f);
   }
   m->by->calls.release(m->by->self, m->module);
@@ -132,8 +149,10 @@ heddle_status heddle__loaded_save(const heddle__loaded *m, void (*write)(void *t
   if (!*saves) return HEDDLE_OK;
   heddle_status s = m->by->calls.save(m->by->self, m->module, write, to, &why);
   if (s == HEDDLE_OK) return s;
-  return heddle__fail(err, s, "its module of kind '%.100s' could not be saved: %.800s", m->by->kind,
-                      why.text[0] != '\0' ? why.text : "its loader gave no reason");
+  if (why.text[0] == '\0') heddle__fail(&why, s, "its loader gave no reason");
+  heddle__prefix(&why, s, "its module of kind '%.100s' could not be saved: ", m->by->kind);
+  if (err != NULL) *err = why;
+  return s;
 }
 
 /* ---- functions */
@@ -147,16 +166,32 @@ static function *known(const heddle__loaded *m, const char *name) {
   return f;
 }
 
+static heddle_function *head_of(function *f) {
+  return f->given != NULL ? f->given : &f->head;
+}
+
 heddle_status heddle__loaded_find(heddle__loaded *m, const char *name, heddle_function **out, heddle_error *err) {
   pthread_mutex_lock(&m->lock);
   function *f = known(m, name);
   pthread_mutex_unlock(&m->lock);
-  *out = f != NULL ? &f->head : NULL;
-  void *theirs = f == NULL ? m->by->calls.find(m->by->self, m->module, name) : NULL;
-  if (theirs == NULL) return HEDDLE_OK;
+  *out = f != NULL ? head_of(f) : NULL;
+  if (f != NULL) return HEDDLE_OK;
+  void *theirs = NULL;
+  heddle_function *given = NULL;
+  if (m->by->gives_functions) {
+    heddle_status s = heddle__functions_find(m->module, name, &given, err);
+    if (s != HEDDLE_OK) return heddle__prefix(err, s, "its module of kind '%.100s': ", m->by->kind);
+  } else {
+    theirs = m->by->calls.find(m->by->self, m->module, name);
+  }
+  if (theirs == NULL && given == NULL) return HEDDLE_OK;
   size_t n = strlen(name) + 1;
   function *made = heddle__alloc(1, sizeof *made + n);
-  if (made == NULL) return heddle__no_memory(err, "a function of a module");
+  if (made == NULL) {
+    heddle_function_release(given);
+    return heddle__no_memory(err, "a function of a module");
+  }
+  made->given = given;
   memcpy(made->name, name, n);
   made->head = (heddle_function){.mark = HEDDLE__FUNCTION_MARK, .name = made->name, .call = call, .self = made};
   made->of = m;
@@ -168,13 +203,17 @@ heddle_status heddle__loaded_find(heddle__loaded *m, const char *name, heddle_fu
     m->functions = made;
   }
   pthread_mutex_unlock(&m->lock);
-  *out = f != NULL ? &f->head : &made->head;
-  if (f != NULL) heddle__free(made);
+  *out = head_of(f != NULL ? f : made);
+  if (f != NULL) {
+    heddle_function_release(given);
+    heddle__free(made);
+  }
   return HEDDLE_OK;
 }
 
 heddle_status heddle__loaded_call(heddle_function *head, const heddle_value *args, uint32_t n, heddle_value *result,
                                   heddle_error *err) {
+  if (head->call != call) return heddle_function_call(head, args, n, result, err);
   const function *f = head->self;
   const loader *by = f->of->by;
   heddle_error why = {0};

@@ -10,6 +10,11 @@
 heddle_status heddle__loader_register(const char *kind, const heddle_module_loader *loader, void *self,
                                       heddle_error *err);
 
+/* loader_functions.c: what heddle_function_register_loader registers, whose self is the loader's function, and how it finds a
+ * function of a module that it made; *out: one reference, or NULL. */
+extern const heddle_module_loader heddle__functions_loader;
+heddle_status heddle__functions_find(void *module, const char *name, heddle_function **out, heddle_error *err);
+
 /* For heddle__blob_read: modules of kinds that it does not know go to the loaders. */
 extern const heddle__blob_loaders heddle__loaders;
 

@@ -25,11 +25,26 @@ static void *open_beside(const char *name) {
   return n > 0 && (size_t)n < sizeof path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) : NULL;
 }
 
-const heddle__tvm_cxx_table *heddle__tvm_cxx(heddle_error *err) {
 #ifdef HEDDLE_HAS_TVM_CXX
+static void *entry_here(void) {
+  return dlsym(RTLD_DEFAULT, "heddle_tvm_cxx_entry");
+}
+#else
+static void *entry_here(void) {
+  return NULL;
+}
+#endif
+
+/* The names of both libraries are the same: a process has the first that was opened, or that the program is linked with. */
+const heddle__tvm_cxx_table *heddle__tvm_cxx(heddle__cxx_functions functions, heddle_error *err) {
+#ifdef HEDDLE_HAS_TVM_CXX
+  const bool std = functions == HEDDLE__CXX_STD;
   const heddle__tvm_cxx_table *(*entry)(void);
-  void *library = open_beside("libheddle_tvm_cxx.so.0");
-  void *symbol = library != NULL ? dlsym(library, "heddle_tvm_cxx_entry") : NULL;
+  void *symbol = entry_here();
+  if (symbol == NULL) {
+    void *library = open_beside(std ? "libheddle_tvm_cxx_v08.so.0" : "libheddle_tvm_cxx.so.0");
+    symbol = library != NULL ? dlsym(library, "heddle_tvm_cxx_entry") : NULL;
+  }
   memcpy(&entry, &symbol, sizeof entry);
   if (symbol == NULL) {
     const char *words = dlerror();
@@ -38,9 +53,16 @@ const heddle__tvm_cxx_table *heddle__tvm_cxx(heddle_error *err) {
     return NULL;
   }
   const heddle__tvm_cxx_table *table = entry();
-  if (strcmp(table->version, HEDDLE_VERSION) == 0) return table;
-  heddle__fail(err, HEDDLE_EABI, "libheddle_tvm_cxx is of version %.60s, and libheddle_tvm of " HEDDLE_VERSION,
-               table->version);
+  if (strcmp(table->version, HEDDLE_VERSION) != 0)
+    heddle__fail(err, HEDDLE_EABI, "libheddle_tvm_cxx is of version %.60s, and libheddle_tvm of " HEDDLE_VERSION,
+                 table->version);
+  else if (functions != HEDDLE__CXX_ANY && std != (table->has_std_functions != 0))
+    heddle__fail(
+        err, HEDDLE_EABI,
+        "it passes functions as TVM's C++ headers of %s have them, and this process has those of %s: one process "
+        "cannot have both",
+        std ? "v0.8" : "v0.9 to v0.18", table->eras);
+  else return table;
 #else
   heddle__fail(err, HEDDLE_EUNSUPPORTED, "this build has no libheddle_tvm_cxx (HEDDLE_TVM_CXX)");
 #endif
@@ -118,25 +140,36 @@ static void copy_reason(char *out, size_t size) {
   snprintf(out, size, "%s", words != NULL ? words : "no reason given");
 }
 
-/* Whether the file was compiled against TVM's headers of v0.8 or older and passes functions of C++ on: there they are
- * std::function, and the names of what takes them are those of v0.9 to v0.12. */
-static bool is_too_old(const char *path) {
-  static const char function[] = "_Function_handlerIFvN3tvm7runtime7TVMArgsE", object[] = "PackedFuncObj";
+/* How a file that was compiled against TVM's headers passes functions of C++ on: in v0.8 and before they are std::function, and
+ * the names of what takes them are those of v0.9 to v0.12. What shows it is the name of a std::function's call, or, in files
+ * without local names, that of the type of a lambda, which std::function asks for. */
+static heddle__cxx_functions functions_of(const char *path) {
+  static const char object[] = "PackedFuncObj";
   static const char *const takers[] = {"_ZN3tvm7runtime8Registry8set_body", "_ZN3tvm7runtime8Registry3Get",
-                                       "_ZN3tvm7runtime10ModuleNode11GetFunction"};
-  bool takes = false;
+                                       "_ZN3tvm7runtime10ModuleNode11GetFunction",
+                                       "_ZN3tvm7runtime10ModuleNode14GetFuncFromEnv"};
+  static const char *const signs[] = {"_Function_handlerIFvN3tvm7runtime7TVMArgsE", "UlN3tvm7runtime7TVMArgsE",
+                                      "UlRKN3tvm7runtime7TVMArgsE"};
+  bool takes = false, is_std = false;
   for (size_t i = 0; i < sizeof takers / sizeof takers[0] && !takes; i++)
     takes = file_has(path, takers[i], strlen(takers[i]));
-  return takes && search(path, function, sizeof function - 1, true) && !search(path, object, sizeof object - 1, true);
+  if (!takes) return HEDDLE__CXX_ANY;
+  for (size_t i = 0; i < sizeof signs / sizeof signs[0] && !is_std; i++)
+    is_std = search(path, signs[i], strlen(signs[i]), true);
+  return is_std && !search(path, object, sizeof object - 1, true) ? HEDDLE__CXX_STD : HEDDLE__CXX_OBJECTS;
 }
 
 /* Whether the names that the file imports lie beside this library, which is opened then. */
-static bool open_names(const char *path, const char **eras) {
+static bool open_names(const char *path, heddle__cxx_functions functions, const char **eras) {
   static const char ffi[] = "TVMFFI", objects[] = "3tvm7runtime", runtime[] = "\0libtvm_runtime.so";
   bool found = file_has(path, ffi, sizeof ffi - 1) && open_beside("libheddle_tvm_ffi.so.0") != NULL;
-  if (file_has(path, runtime, sizeof runtime)) found = open_beside("heddle/tvm/libtvm_runtime.so") != NULL || found;
+  if (file_has(path, runtime, sizeof runtime)) {
+    const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(functions, NULL);
+    const bool std = cxx != NULL && cxx->has_std_functions;
+    found = open_beside(std ? "heddle/tvm-0.8/libtvm_runtime.so" : "heddle/tvm/libtvm_runtime.so") != NULL || found;
+  }
   if (file_has(path, objects, sizeof objects - 1)) {
-    const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(NULL);
+    const heddle__tvm_cxx_table *cxx = heddle__tvm_cxx(functions, NULL);
     *eras = cxx != NULL ? cxx->eras : "";
     found = found || cxx != NULL;
   }
@@ -153,15 +186,14 @@ heddle_status heddle__library_map(const char *path, void **out, heddle_error *er
   /* What it registers by name is called later, and would be registered twice if it were opened again. */
   static const char registers[] = "_ZN3tvm7runtime8Registry8Register";
   int mode = RTLD_NOW | RTLD_LOCAL | (file_has(path, registers, sizeof registers - 1) ? RTLD_NODELETE : 0);
-  if (is_too_old(path))
-    return heddle__fail(
-        err, HEDDLE_EABI,
-        "it could not be loaded: it passes functions as TVM's C++ headers of v0.8 and older have them "
-        "(std::function<void(TVMArgs, TVMRetValue*)>); libheddle_tvm_cxx has the names of v0.9 to v0.18");
+  /* What is here for another era would be found under the same names. */
+  const heddle__cxx_functions functions = functions_of(path);
+  if (functions != HEDDLE__CXX_ANY && entry_here() != NULL && heddle__tvm_cxx(functions, err) == NULL)
+    return heddle__prefix(err, HEDDLE_EABI, "it could not be loaded: ");
   *out = dlopen(path, mode);
   if (*out != NULL) return HEDDLE_OK;
   copy_reason(words, sizeof words);
-  if (open_names(path, &eras)) {
+  if (open_names(path, functions, &eras)) {
     *out = dlopen(path, mode);
     if (*out != NULL) return HEDDLE_OK;
     copy_reason(words, sizeof words);

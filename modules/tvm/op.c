@@ -89,8 +89,9 @@ static heddle_status prepare(heddle_pdevice *self, const heddle_pregion *region,
   (void)offer;
   void *code = heddle__library_code(l, node->op);
   heddle_function *loaded = NULL;
-  if (code == NULL && caller->device == NULL && heddle__library_loaded(l, node->op, &loaded, err) != HEDDLE_OK)
-    return HEDDLE_ENOMEM;
+  heddle_status found =
+      code == NULL && caller->device == NULL ? heddle__library_loaded(l, node->op, &loaded, err) : HEDDLE_OK;
+  if (found != HEDDLE_OK) return found;
   if (code == NULL && loaded == NULL) return heddle__library_lacks(l, node->op, err);
   if (caller->device != NULL) {
     heddle_status s = heddle__device_prepare(caller, node->op, err);

@@ -118,7 +118,11 @@ void release(void *object) {
   static_cast<Object *>(object)->DecRef();
 }
 
-const heddle__tvm_cxx_table table = {HEDDLE_VERSION, HEDDLE_TVM_CXX_ERAS, arrays, release};
+#ifdef HEDDLE_TVM_CXX_V08
+const heddle__tvm_cxx_table table = {HEDDLE_VERSION, "v0.8", arrays, release, 1};
+#else
+const heddle__tvm_cxx_table table = {HEDDLE_VERSION, "v0.9 to v0.18", arrays, release, 0};
+#endif
 
 } // namespace
 

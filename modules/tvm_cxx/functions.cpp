@@ -14,8 +14,8 @@ rt::TVMRetValue::~TVMRetValue() {
   case CODE_STRING:
   case CODE_BYTES: delete static_cast<std::string *>(value_.v_handle); break;
   case CODE_OBJECT:
-  case CODE_MODULE:
-  case CODE_FUNCTION: static_cast<Object *>(value_.v_handle)->DecRef(); break;
+  case CODE_MODULE: static_cast<Object *>(value_.v_handle)->DecRef(); break;
+  case CODE_FUNCTION: heddle_tvm_cxx::drop_function(value_.v_handle); break;
   case CODE_NDARRAY: heddle_tvm_cxx::container_of(static_cast<DLTensor *>(value_.v_handle))->DecRef(); break;
   default: break;
   }
@@ -29,20 +29,13 @@ void check(int rc) {
 
 namespace {
 
-// A function of libheddle_tvm's.
-struct Outer : rt::PackedFuncObj {
-  TVMFunctionHandle handle = nullptr;
-  Era era = Era::STRING;
-  ~Outer() {
-    if (handle != nullptr) (void)TVMFuncFree(handle);
-  }
-};
-
 // What arguments need while a call lasts.
 struct Kept {
   std::deque<TVMFunctionHandle> functions;
+  std::deque<TVMModuleHandle> modules;
   ~Kept() {
     for (TVMFunctionHandle f : functions) (void)TVMFuncFree(f);
+    for (TVMModuleHandle m : modules) (void)TVMModFree(m);
   }
 };
 
@@ -50,8 +43,14 @@ struct Kept {
   throw rt::Error("an object of type '" + Object::TypeIndex2Key(o->type_index_) + "' " + why);
 }
 
+void lower_function(const PackedFunc &f, Era era, TVMValue *value, int *code, Kept *kept) {
+  kept->functions.push_back(handle_of_function(f, era));
+  value->v_handle = kept->functions.back();
+  *code = rt::CODE_FUNCTION;
+}
+
 // An object of C++ as the C API takes it, while the call lasts.
-void lower(Object *o, Era era, TVMValue *value, int *code, Kept *kept) {
+void lower(Object *o, [[maybe_unused]] Era era, TVMValue *value, int *code, Kept *kept) {
   *code = rt::CODE_NULL;
   value->v_handle = nullptr;
   if (o == nullptr) return;
@@ -71,23 +70,25 @@ void lower(Object *o, Era era, TVMValue *value, int *code, Kept *kept) {
     *code = handle != nullptr ? rt::CODE_NDARRAY : rt::CODE_TENSOR;
     return;
   }
-  case rt::PACKED_FUNC:
-    kept->functions.push_back(handle_of_function(o, era));
-    value->v_handle = kept->functions.back();
-    *code = rt::CODE_FUNCTION;
-    return;
+#ifndef HEDDLE_TVM_CXX_V08
+  case rt::PACKED_FUNC: lower_function(function_of(o), era, value, code, kept); return;
+#endif
   case rt::MODULE:
     value->v_handle = handle_of_module(o);
-    if (value->v_handle == nullptr) refuse(o, "is a class of the program's own, which functions of Heddle do not take");
+    if (value->v_handle == nullptr) {
+      kept->modules.push_back(handle_of_own(o));
+      value->v_handle = kept->modules.back();
+    }
     *code = rt::CODE_MODULE;
     return;
   default: refuse(o, "cannot be given to a function of Heddle");
   }
 }
 
-void call_outer(const rt::PackedFuncObj *self, rt::TVMArgs args, rt::TVMRetValue *rv) {
+} // namespace
+
+void call_handle(TVMFunctionHandle f, Era era, rt::TVMArgs args, rt::TVMRetValue *rv) {
   enum { FEW = 16 };
-  const auto *f = static_cast<const Outer *>(self);
   TVMValue few[FEW], *values = few, ret{};
   int few_codes[FEW], *codes = few_codes, code = rt::CODE_NULL;
   std::vector<TVMValue> more;
@@ -106,15 +107,19 @@ void call_outer(const rt::PackedFuncObj *self, rt::TVMArgs args, rt::TVMRetValue
     if (codes[i] == rt::CODE_NDARRAY && p != nullptr) p = container_of(static_cast<DLTensor *>(p));
     else if (codes[i] == rt::CODE_OBJECT_REF) p = *static_cast<Object **>(p);
     else if (codes[i] < rt::CODE_OBJECT || codes[i] > rt::CODE_FUNCTION) continue;
-    lower(static_cast<Object *>(p), f->era, &values[i], &codes[i], &kept);
+    if (codes[i] == rt::CODE_FUNCTION && p != nullptr)
+      lower_function(function_of(p), era, &values[i], &codes[i], &kept);
+    else lower(static_cast<Object *>(p), era, &values[i], &codes[i], &kept);
   }
-  check(TVMFuncCall(f->handle, values, codes, args.num_args, &ret, &code));
-  give(ret, code, f->era, rv);
+  check(TVMFuncCall(f, values, codes, args.num_args, &ret, &code));
+  give(ret, code, era, rv);
 }
+
+namespace {
 
 // A PackedFunc of C++, behind a function of libheddle_tvm's.
 struct Inner {
-  ObjectPtr<Object> function;
+  PackedFunc function;
   Era era;
 };
 
@@ -142,10 +147,9 @@ struct Raised {
 int call_inner(TVMValue *args, int *codes, int n, TVMRetValueHandle ret, void *resource) {
   const auto *inner = static_cast<Inner *>(resource);
   try {
-    const auto *f = static_cast<rt::PackedFuncObj *>(inner->function.get());
     Raised raised(args, codes, n, inner->era);
     rt::TVMRetValue rv;
-    f->f_call_packed_(f, rt::TVMArgs{raised.values.data(), raised.codes.data(), n}, &rv);
+    call(inner->function, rt::TVMArgs{raised.values.data(), raised.codes.data(), n}, &rv);
     if (rv.type_code_ == rt::CODE_NULL) return 0;
     TVMValue value = rv.value_;
     TVMByteArray bytes;
@@ -159,7 +163,9 @@ int call_inner(TVMValue *args, int *codes, int n, TVMRetValueHandle ret, void *r
         value.v_handle = &bytes;
         code = rt::CODE_BYTES;
       }
-    } else if (code >= rt::CODE_OBJECT && code <= rt::CODE_FUNCTION) {
+    } else if (code == rt::CODE_FUNCTION) {
+      lower_function(function_of(value.v_handle), inner->era, &value, &code, &kept);
+    } else if (code == rt::CODE_OBJECT || code == rt::CODE_MODULE) {
       lower(static_cast<Object *>(value.v_handle), inner->era, &value, &code, &kept);
     } else if (code == rt::CODE_NDARRAY) {
       lower(container_of(static_cast<DLTensor *>(value.v_handle)), inner->era, &value, &code, &kept);
@@ -192,7 +198,7 @@ void give(TVMValue value, int code, Era era, rt::TVMRetValue *rv) {
     break;
   }
   case rt::CODE_MODULE: made.value_.v_handle = take(make_module(value.v_handle, era)); break;
-  case rt::CODE_FUNCTION: made.value_.v_handle = take(make_function(value.v_handle, era)); break;
+  case rt::CODE_FUNCTION: made.value_.v_handle = keep_function(make_function(value.v_handle, era)); break;
   case rt::CODE_NDARRAY:
     made.value_.v_handle =
         &static_cast<Container *>(take(make_ndarray(static_cast<TVMArrayHandle>(value.v_handle))))->dl_tensor;
@@ -204,18 +210,9 @@ void give(TVMValue value, int code, Era era, rt::TVMRetValue *rv) {
   std::swap(rv->type_code_, made.type_code_);
 }
 
-ObjectPtr<Object> make_function(TVMFunctionHandle f, Era era) {
-  std::unique_ptr<void, int (*)(void *)> guard(f, TVMFuncFree);
-  auto *made = new Outer;
-  made->handle = guard.release();
-  made->era = era;
-  made->f_call_packed_ = call_outer;
-  return first(made, rt::PACKED_FUNC);
-}
-
-TVMFunctionHandle handle_of_function(Object *function, Era era) {
+TVMFunctionHandle handle_of_function(const PackedFunc &function, Era era) {
   TVMFunctionHandle out = nullptr;
-  auto inner = std::make_unique<Inner>(Inner{ObjectPtr<Object>(function), era});
+  auto inner = std::make_unique<Inner>(Inner{function, era});
   check(TVMFuncCreateFromCFunc(
       call_inner, inner.get(), [](void *p) { delete static_cast<Inner *>(p); }, &out));
   (void)inner.release();

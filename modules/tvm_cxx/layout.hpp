@@ -1,6 +1,6 @@
 // modules/tvm_cxx/layout.hpp: objects of TVM's C++ runtime as code that was compiled against its headers has them. Names and
-// layouts are TVM's (v0.9 to v0.18, 64-bit, the C++ ABI of GCC 5 and later); docs/tvm-cxx.md says what they were checked
-// with. Members that such code reaches inline are in TVM's order; only what is marked EXPORT is a symbol of the library.
+// layouts are TVM's (v0.8 to v0.18, 64-bit, the C++ ABI of GCC 5 and later); docs/tvm-cxx.md says what they were checked
+// with. HEDDLE_TVM_CXX_V08: those of v0.8, whose functions are std::function, for a library of their own. Members that such code reaches inline are in TVM's order; only what is marked EXPORT is a symbol of the library.
 #ifndef HEDDLE_MODULES_TVM_CXX_LAYOUT_HPP
 #define HEDDLE_MODULES_TVM_CXX_LAYOUT_HPP
 
@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -151,6 +152,12 @@ public:
   ~TVMRetValue();
 };
 
+#ifdef HEDDLE_TVM_CXX_V08
+class PackedFunc {
+public:
+  std::function<void(TVMArgs args, TVMRetValue *rv)> body_; // throws
+};
+#else
 class PackedFuncObj : public Object {
 public:
   typedef void (*FCallPacked)(const PackedFuncObj *self, TVMArgs args, TVMRetValue *rv); // throws
@@ -161,6 +168,7 @@ class PackedFunc : public ObjectRef {
 public:
   using ObjectRef::ObjectRef;
 };
+#endif
 
 // ---- errors and messages
 

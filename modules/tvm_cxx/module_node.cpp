@@ -4,6 +4,7 @@
 #include "modules/tvm_cxx/registry.hpp"
 
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 namespace rt = tvm::runtime;
@@ -17,10 +18,10 @@ template <typename Node, typename Name> rt::PackedFunc search(Node *node, const 
   Object *o = node;
   ObjectPtr<Object> self(o);
   rt::PackedFunc out = node->GetFunction(name, self);
-  if (out.data_.data_ != nullptr || !imports) return out;
+  if (!is_null(out) || !imports) return out;
   if (TVMModuleHandle handle = handle_of_module(o))
     out = find_in(handle, text_of(name), true, std::is_same<Name, rt::String>::value ? Era::STRING : Era::STD_STRING);
-  for (size_t i = 0; i < node->imports_.size() && out.data_.data_ == nullptr; i++)
+  for (size_t i = 0; i < node->imports_.size() && is_null(out); i++)
     out = search(static_cast<Node *>(node->imports_[i].data_.data_), name, true);
   return out;
 }
@@ -34,22 +35,23 @@ bool reaches(const rt::ModuleNode *from, const rt::ModuleNode *to) {
 
 // For code of the module's own, which asks by name: first its imports, then what is registered.
 template <typename Node, typename Name> const rt::PackedFunc *from_env(Node *node, const Name &name) {
+  static std::mutex &lock = *new std::mutex; // of all modules' caches: those of v0.8 have none of their own
   std::string key = text_of(name);
   {
-    std::lock_guard<std::mutex> guard(node->mutex_);
+    std::lock_guard<std::mutex> guard(lock);
     auto known = node->import_cache_.find(key);
     if (known != node->import_cache_.end()) return known->second.get();
   }
   rt::PackedFunc found;
-  for (size_t i = 0; i < node->imports_.size() && found.data_.data_ == nullptr; i++)
+  for (size_t i = 0; i < node->imports_.size() && is_null(found); i++)
     found = search(static_cast<Node *>(node->imports_[i].data_.data_), name, false);
-  if (found.data_.data_ == nullptr) {
+  if (is_null(found)) {
     const rt::PackedFunc *global = rt::Registry::Get(name);
     if (global == nullptr)
       throw rt::Error("there is no function '" + key + "' in the imported modules, nor is one registered");
     return global;
   }
-  std::lock_guard<std::mutex> guard(node->mutex_);
+  std::lock_guard<std::mutex> guard(lock);
   auto &place = node->import_cache_[key];
   if (place == nullptr) place = std::make_shared<rt::PackedFunc>(found);
   return place.get();
@@ -77,11 +79,14 @@ std::string heddle_tvm_cxx_old_format(rt::ModuleNode *) {
   not_implemented("GetFormat");
 }
 
-namespace {
-
+#ifdef HEDDLE_TVM_CXX_V08
+bool heddle_tvm_cxx::is_old(const rt::ModuleNode *) {
+  return true;
+}
+#else
 // Whether the class of a module is of v0.9 to v0.12: it inherits at least one of these from the class of that era. A class
 // that has all three itself is taken for one of v0.13 and later.
-bool is_old(const rt::ModuleNode *node) {
+bool heddle_tvm_cxx::is_old(const rt::ModuleNode *node) {
   enum { SAVE_TO_FILE = 4, GET_SOURCE = 6, GET_FORMAT = 7 };
   void (rt::ModuleNode::*save)(const std::string &, const std::string &) = &rt::ModuleNode::SaveToFile;
   std::string (rt::ModuleNode::*source)(const std::string &) = &rt::ModuleNode::GetSource;
@@ -94,19 +99,18 @@ bool is_old(const rt::ModuleNode *node) {
   std::memcpy(&table, static_cast<const void *>(node), sizeof table);
   return table[SAVE_TO_FILE] == functions[0] || table[GET_SOURCE] == functions[1] || table[GET_FORMAT] == functions[2];
 }
+#endif
 
-OldModuleNode *old(rt::ModuleNode *node) {
+OldModuleNode *heddle_tvm_cxx::old(rt::ModuleNode *node) {
   return static_cast<OldModuleNode *>(static_cast<rt::Object *>(node));
 }
-
-} // namespace
 
 rt::PackedFunc rt::ModuleNode::GetFunction(const String &name, bool query_imports) {
   return heddle_tvm_cxx::search(this, name, query_imports);
 }
 
 rt::PackedFunc rt::ModuleNode::GetFunction(const std::string &name, bool query_imports) {
-  return heddle_tvm_cxx::search(old(this), name, query_imports);
+  return heddle_tvm_cxx::search(heddle_tvm_cxx::old(this), name, query_imports);
 }
 
 const rt::PackedFunc *rt::ModuleNode::GetFuncFromEnv(const String &name) {
@@ -114,7 +118,7 @@ const rt::PackedFunc *rt::ModuleNode::GetFuncFromEnv(const String &name) {
 }
 
 const rt::PackedFunc *rt::ModuleNode::GetFuncFromEnv(const std::string &name) {
-  return heddle_tvm_cxx::from_env(old(this), name);
+  return heddle_tvm_cxx::from_env(heddle_tvm_cxx::old(this), name);
 }
 
 void rt::ModuleNode::Import(Module other) {
@@ -123,7 +127,11 @@ void rt::ModuleNode::Import(Module other) {
   if (heddle_tvm_cxx::reaches(node, this))
     throw Error("an import: the module is the one that would import it, or imports that");
   TVMModuleHandle own = heddle_tvm_cxx::handle_of_module(this), of = heddle_tvm_cxx::handle_of_module(node);
-  if (own != nullptr && of != nullptr) heddle_tvm_cxx::check(TVMModImport(own, of));
+  if (own != nullptr) {
+    std::unique_ptr<void, int (*)(void *)> kept(of == nullptr ? of = heddle_tvm_cxx::handle_of_own(node) : nullptr,
+                                                TVMModFree);
+    heddle_tvm_cxx::check(TVMModImport(own, of));
+  }
   imports_.push_back(other);
 }
 
@@ -156,8 +164,8 @@ bool rt::ModuleNode::IsDSOExportable() const {
 }
 
 bool rt::ModuleNode::ImplementsFunction(const String &name, bool query_imports) {
-  rt::PackedFunc f = is_old(this) ? GetFunction(name.text(), query_imports) : GetFunction(name, query_imports);
-  return f.data_.data_ != nullptr;
+  return !heddle_tvm_cxx::is_null(heddle_tvm_cxx::is_old(this) ? GetFunction(name.text(), query_imports)
+                                                               : GetFunction(name, query_imports));
 }
 
 rt::Module rt::Module::LoadFromFile(const std::string &name, const std::string &format) {

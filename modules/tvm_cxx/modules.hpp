@@ -61,7 +61,8 @@ static_assert(sizeof(ModuleNode) == 144, "classes of programs put their members 
 
 namespace heddle_tvm_cxx {
 
-// The virtual functions of v0.9 to v0.12, in the same places; the members are those of ModuleNode.
+// The virtual functions of v0.8 to v0.12, in the same places; the members are those of ModuleNode. v0.8 has them up to
+// GetSource, or a few more, and no mutex: of classes of programs nothing behind these is used.
 class OldModuleNode : public Object {
 public:
   virtual ~OldModuleNode() = default;
@@ -86,8 +87,16 @@ tvm::runtime::PackedFunc find_in(TVMModuleHandle handle, const std::string &name
 // A module of libheddle_tvm's, whose reference it takes over.
 ObjectPtr<Object> make_module(TVMModuleHandle handle, Era era);
 
-// The handle of one that make_module made, borrowed; nullptr: it is another's.
+// The handle of one that make_module made, borrowed; nullptr: it is of a class of the program's own.
 TVMModuleHandle handle_of_module(Object *module);
+
+// A module of libheddle_tvm's, with one reference, for one of a class of the program's own with what it imports; make_module gives
+// that one back.
+TVMModuleHandle handle_of_own(Object *module);
+
+// module_node.cpp: whether the virtual functions of a class of the program's own take names as std::string.
+bool is_old(const tvm::runtime::ModuleNode *node);
+OldModuleNode *old(tvm::runtime::ModuleNode *node);
 
 } // namespace heddle_tvm_cxx
 

@@ -26,6 +26,11 @@ public:
   EXPORT NDArray CopyTo(const DLDevice &device, Optional<String> scope) const;    // of v0.17 and later
   EXPORT DLManagedTensor *ToDLPack() const;
   EXPORT static NDArray Empty(ShapeTuple shape, DLDataType dtype, DLDevice device, Optional<String> scope);
+#ifdef HEDDLE_TVM_CXX_V08 // of its development before it had ShapeTuple
+  EXPORT NDArray CreateView(std::vector<int64_t> shape, DLDataType dtype);
+  EXPORT static NDArray Empty(std::vector<int64_t> shape, DLDataType dtype, DLDevice device, Optional<String> scope);
+  EXPORT static NDArray Empty(std::vector<int64_t> shape, DLDataType dtype, DLDevice device);
+#endif
   EXPORT static NDArray FromExternalDLTensor(const DLTensor &tensor);
   EXPORT static NDArray NewFromDLTensor(DLTensor *tensor, const DLDevice &device);
   EXPORT static NDArray FromDLPack(DLManagedTensor *tensor);
@@ -156,6 +161,21 @@ rt::NDArray rt::NDArray::Empty(ShapeTuple shape, DLDataType dtype, DLDevice devi
   refuse_scope(scope);
   return of(empty(dims->data, static_cast<int>(dims->size), dtype, device));
 }
+
+#ifdef HEDDLE_TVM_CXX_V08
+rt::NDArray rt::NDArray::CreateView(std::vector<int64_t> shape, DLDataType dtype) {
+  return CreateView(ShapeTuple(make_shape(std::move(shape)).data_), dtype);
+}
+
+rt::NDArray rt::NDArray::Empty(std::vector<int64_t> shape, DLDataType dtype, DLDevice device, Optional<String> scope) {
+  refuse_scope(scope);
+  return of(empty(shape.data(), static_cast<int>(shape.size()), dtype, device));
+}
+
+rt::NDArray rt::NDArray::Empty(std::vector<int64_t> shape, DLDataType dtype, DLDevice device) {
+  return Empty(std::move(shape), dtype, device, Optional<String>());
+}
+#endif
 
 // The memory is the caller's, and must outlive the array.
 rt::NDArray rt::NDArray::FromExternalDLTensor(const DLTensor &tensor) {

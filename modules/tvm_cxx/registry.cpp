@@ -74,7 +74,7 @@ const rt::PackedFunc *get(const std::string &name, Era era) {
       (void)TVMFuncFree(handle);
       return &at->second.function;
     }
-  function.data_ = heddle_tvm_cxx::make_function(handle, era);
+  function = heddle_tvm_cxx::make_function(handle, era);
   return &t.found.emplace(name, Found{handle, era, function})->second.function;
 }
 
@@ -86,8 +86,8 @@ std::vector<std::string> names() {
 }
 
 template <typename Name> void set(Entry<Name> &entry, const std::string &name, const rt::PackedFunc &f, Era era) {
-  if (f.data_.data_ == nullptr) throw rt::Error("function '" + name + "': the function is null");
-  TVMFunctionHandle handle = heddle_tvm_cxx::handle_of_function(f.data_.data_, era);
+  if (heddle_tvm_cxx::is_null(f)) throw rt::Error("function '" + name + "': the function is null");
+  TVMFunctionHandle handle = heddle_tvm_cxx::handle_of_function(f, era);
   if (TVMFuncRegisterGlobal(name.c_str(), handle, 1) != 0) {
     (void)TVMFuncFree(handle);
     throw rt::Error(TVMGetLastError());
@@ -109,9 +109,8 @@ bool has_device(const std::string &target) {
     const rt::PackedFunc *f = get("runtime.GetDeviceAttr", Era::STRING);
     TVMValue args[3] = {{kind.type}, {0}, {0}};
     int codes[3] = {rt::CODE_INT, rt::CODE_INT, rt::CODE_INT};
-    const auto *function = static_cast<rt::PackedFuncObj *>(f->data_.get());
     rt::TVMRetValue there;
-    function->f_call_packed_(function, rt::TVMArgs{args, codes, 3}, &there);
+    heddle_tvm_cxx::call(*f, rt::TVMArgs{args, codes, 3}, &there);
     return there.type_code_ == rt::CODE_INT && there.value_.v_int64 != 0;
   }
   return false;

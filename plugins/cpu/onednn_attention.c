@@ -173,8 +173,9 @@ static bool read_view(reader *r, int32_t value, uint64_t before, view *v) {
     if (slot >= ONEDNN_INPUTS) return false;
     for (int32_t d = own->ndim - 1; d >= 0; d--) {
       v->dims[d] = own->shape[d];
+      const bool has_room = HEDDLE_HAS(heddle_pvalue, own, room_axis) && own->room > 0 && own->room_axis == d;
       v->strides[d] = stride;
-      stride *= own->shape[d];
+      stride *= has_room ? own->room : own->shape[d];
     }
     return region_dtype_is(own->dtype, HEDDLE_DTYPE_FLOAT, 32);
   }
@@ -371,7 +372,11 @@ static bool read_from(reader *r, uint64_t at, attention *a) {
 static bool read_flags(const heddle_pregion *region, attention *a) {
   for (uint32_t slot = 0; slot < region->n_inputs; slot++) {
     a->flags[slot] = 0;
-    if (slot == a->q.slot || slot == a->k.slot || slot == a->v.slot || slot == a->mask) continue;
+    if (slot == a->mask) continue;
+    if (slot == a->q.slot || slot == a->k.slot || slot == a->v.slot) {
+      a->flags[slot] = HEDDLE_INPUT_ROOM;
+      continue;
+    }
     if (region_value(region, region->inputs[slot])->data == NULL) return false;
     a->flags[slot] = HEDDLE_INPUT_ABSORBED;
   }

@@ -53,7 +53,7 @@ bool attention_is_view(const heddle_pregion *region, const heddle_pnode *node);
 
 /* ---- onednn_lengths.c: attention whose numbers of batches, rows and keys change, up to those of a. fit: false where it does
  * not work; workspace is of so many parts. */
-bool attention_lengths_fit(const onednn *self, const attention *a, uint32_t parts, uint64_t *workspace);
+bool attention_lengths_fit(const attention *a, uint32_t parts, uint64_t *workspace);
 heddle_status attention_lengths_make(onednn *self, const attention *a, uint32_t parts, onednn_special **out,
                                      heddle_error *err);
 

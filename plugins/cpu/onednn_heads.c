@@ -177,7 +177,7 @@ typedef enum changes { NONE, LENGTHS, CACHE } changes;
 
 static changes changes_of(const onednn *self, const heddle_pregion *region, const heads *h, uint64_t *workspace) {
   if ((region->flags & HEDDLE_REGION_OPEN) == 0 || h->fast) return NONE;
-  if (attention_lengths_fit(self, &h->a, h->parts, workspace)) return LENGTHS;
+  if (attention_lengths_fit(&h->a, h->parts, workspace)) return LENGTHS;
   return attention_cache_fit(self, &h->a, workspace) ? CACHE : NONE;
 }
 
@@ -368,7 +368,7 @@ static void set_operands(const heads *h, const heddle_pregion *region, cpu_opera
   for (uint32_t i = 0; i < region->n_inputs + region->n_outputs; i++) {
     const bool in = i < region->n_inputs;
     operands[i] = (cpu_operand){0, 1};
-    if (in && h->a.flags[i] != 0) continue;
+    if (in && (h->a.flags[i] & HEDDLE_INPUT_ABSORBED) != 0) continue;
     region_value_bytes(region_value(region, in ? region->inputs[i] : region->outputs[0]), &operands[i].bytes);
     operands[i].align = sizeof(float);
     if (in && h->fast && (i == h->a.q.slot || i == h->a.k.slot || i == h->a.v.slot)) operands[i].bytes /= 2;

@@ -133,6 +133,16 @@ static bool is_plain(const_dnnl_primitive_desc_t pd) {
   return strstr(name, "ref") != NULL;
 }
 
+/* oneDNN 3.2's convolution with AMX folds an even stride's width into the channels of a kernel of even width: for channels
+ * that do not fill blocks of 64 it then gives wrong sums and writes behind its memory. */
+static bool is_broken(const int8_plan *plan, const_dnnl_primitive_desc_t pd) {
+  const ref_window *w = &plan->p->window;
+  const char *name = "";
+  dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+  return !is_matmul(plan) && w->kernel[2] % 2 == 0 && w->stride[2] % 2 == 0 &&
+         strncmp(name, "brgconv:avx512_core_amx", 23) == 0;
+}
+
 static uint64_t padded(uint64_t bytes) {
   return (bytes + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
 }
@@ -148,6 +158,10 @@ static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
   dnnl_status_t s = create(plan, kind, chosen);
   if (s != dnnl_success) return s;
   plan->n_kinds++;
+  while (is_broken(plan, kind->pd)) {
+    s = dnnl_primitive_desc_next_impl(kind->pd);
+    if (s != dnnl_success) return s;
+  }
   while (!is_exact(plan, kind->pd)) {
     if (plan->pieces == INT8_PIECES) return dnnl_unimplemented;
     plan->most_sum = int8_most_sum(p, ++plan->pieces);

@@ -219,19 +219,21 @@ typedef struct onednn_part {
 } onednn_part;
 
 /* Primitives for numbers of rows: a product of any smaller number is put together of them, so that nothing is made when
- * the number changes (onednn_steps.c). measure reads how a region is to be compared with the one that was prepared, and
- * how many rows it has; false where it has other operands. */
-enum { ONEDNN_RUNGS = 8, ONEDNN_FIXED = 8 };
-typedef bool (*onednn_measure)(const onednn_chain *chain, int64_t fixed[ONEDNN_FIXED], int64_t *rows);
+ * the number changes (onednn_steps.c). Shapes belong to the ladder where each operand has as many elements for a row as at
+ * the bound, or in all where it is the same for all rows, and as many in its last dimension. */
+enum { ONEDNN_RUNGS = 6 };
+typedef struct onednn_rows_of {
+  uint64_t row_bytes; /* from one row to the next; 0: it is the same for all rows */
+  uint64_t count;     /* elements of a row, or of all */
+  int64_t last;       /* of the last dimension; 0: it has none, or that of the rows */
+} onednn_rows_of;
+
 typedef struct onednn_ladder {
-  uint32_t n_rungs, n_posts;
+  uint32_t n_rungs, reserved;
   int64_t most; /* rows */
   int64_t rows[ONEDNN_RUNGS];
   dnnl_primitive_desc_t rungs[ONEDNN_RUNGS];
-  uint64_t row_bytes[ONEDNN_ARGS]; /* of each argument; 0: it is the same for all rows */
-  onednn_measure measure;
-  int64_t fixed[ONEDNN_FIXED];
-  onednn_post posts[ONEDNN_POSTS];
+  onednn_rows_of operands[ONEDNN_ARGS]; /* of each argument */
 } onednn_ladder;
 
 /* pd is the whole; with parts, kinds are what is run in its place. by_winograd: pd is NULL, winograd says all. */
@@ -301,7 +303,7 @@ dnnl_status_t onednn_cut_grid(onednn_plan *plan, const onednn_chain *chain, cons
 /* Gives a plan of an open region its ladder, cut along the rows of the result; leaves it without one where that does not
  * work. Only memory that is out is an error. */
 dnnl_status_t onednn_ladder_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
-                                 int64_t rows, onednn_measure measure);
+                                 int64_t rows);
 void onednn_ladder_drop(onednn_ladder *ladder);
 
 /* Sets the offset of an argument; nothing where the plan does not have it. */

@@ -5,7 +5,7 @@
 
 #include "onednn_internal.h"
 
-/* A plan of an encoder needs some twenty, and eight times that where lengths change; each takes some kilobytes. */
+/* A plan of an encoder needs some twenty, and six times that where lengths change; each takes some kilobytes. */
 enum { MOST_KEPT = 160, OPERANDS = 4 };
 
 typedef struct kept {

@@ -164,17 +164,6 @@ static dnnl_status_t describe_packed(const onednn *self, const setup *u, dnnl_me
   return onednn_any(&u->b, out);
 }
 
-/* Rows of a matrix product are each for themselves. */
-static bool measure(const onednn_chain *chain, int64_t fixed[ONEDNN_FIXED], int64_t *rows) {
-  const ref_matmul *m = &chain->op.u.matmul;
-  setup u = {.packed = false};
-  if (!read(chain, ONEDNN_FORM_PLAIN, &u) || u.out.ndims != 2) return false;
-  const int64_t own[ONEDNN_FIXED] = {m->k, m->n, m->a_row, m->a_col, m->b_row, m->b_col, u.packed, u.bias};
-  memcpy(fixed, own, sizeof own);
-  *rows = m->m;
-  return true;
-}
-
 dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
   const heddle_pnode *node = chain->node.node;
   const ref_matmul *m = &chain->op.u.matmul;
@@ -199,8 +188,7 @@ dnnl_status_t onednn_build_matmul(const onednn *self, const onednn_chain *chain,
     region_value_count(chain->out, &results);
     plan->cost_ns = onednn_product_cost(plan->pd, (double)results * (double)m->k, false);
     s = cut(plan, chain, &u);
-    if (s == dnnl_success && u.out.ndims == 2)
-      s = onednn_ladder_plan(plan, chain, &u, cut_matmul, u.out.dims[0], measure);
+    if (s == dnnl_success && u.out.ndims == 2) s = onednn_ladder_plan(plan, chain, &u, cut_matmul, u.out.dims[0]);
   }
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   if (out != NULL) dnnl_memory_desc_destroy(out);

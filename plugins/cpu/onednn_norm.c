@@ -46,19 +46,6 @@ static dnnl_status_t cut_rows(const onednn_plan *plan, const onednn_chain *chain
   return s;
 }
 
-static bool measure(const onednn_chain *chain, int64_t fixed[ONEDNN_FIXED], int64_t *rows) {
-  setup u = {.flags = 0};
-  float epsilon;
-  if (!read(chain, &u)) return false;
-  epsilon = u.epsilon;
-  memset(fixed, 0, ONEDNN_FIXED * sizeof *fixed);
-  fixed[0] = u.rows.dims[1];
-  fixed[1] = u.flags;
-  memcpy(&fixed[2], &epsilon, sizeof epsilon);
-  *rows = u.rows.dims[0];
-  return true;
-}
-
 dnnl_status_t onednn_build_layer_norm(const onednn *self, const onednn_chain *chain, onednn_form form,
                                       onednn_plan *plan) {
   const heddle_pnode *node = chain->node.node;
@@ -75,7 +62,7 @@ dnnl_status_t onednn_build_layer_norm(const onednn *self, const onednn_chain *ch
   plan->cost_ns = 600 + 0.3 * (double)(u.rows.dims[0] * u.rows.dims[1]);
   if (plan->cost_ns / 30000 < plan->wanted_parts) plan->wanted_parts = (uint32_t)(plan->cost_ns / 30000);
   if (s == dnnl_success) s = onednn_cut_plan(plan, chain, &u, cut_rows, 0, u.rows.dims[0], 1);
-  if (s == dnnl_success) s = onednn_ladder_plan(plan, chain, &u, cut_rows, u.rows.dims[0], measure);
+  if (s == dnnl_success) s = onednn_ladder_plan(plan, chain, &u, cut_rows, u.rows.dims[0]);
   if (rows != NULL) dnnl_memory_desc_destroy(rows);
   return s;
 }

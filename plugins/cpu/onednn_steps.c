@@ -17,29 +17,53 @@ static bool is_plain_loop(const_dnnl_primitive_desc_t pd) {
   return strstr(name, "ref") != NULL;
 }
 
-/* What an argument's begin moves by from one row to the next. */
-static dnnl_status_t read_row_bytes(const onednn_plan *plan, const onednn_chain *chain, const void *setup,
-                                    onednn_cut cut, uint64_t out[ONEDNN_ARGS]) {
+/* The value that an argument is, of a region in the shapes that it has now. */
+static const heddle_pvalue *value_of(const heddle_pregion *region, const onednn_arg *arg) {
+  return region_value(region, arg->output ? region->outputs[arg->slot] : region->inputs[arg->slot]);
+}
+
+static int64_t last_of(const heddle_pvalue *value) {
+  return value->ndim > 0 ? value->shape[value->ndim - 1] : 0;
+}
+
+/* Reads what belongs to a row of each operand. false: the rows of one do not lie one after another, or not all of its
+ * elements are of rows. */
+static bool read_operands(const onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
+                          int64_t rows, onednn_rows_of out[ONEDNN_ARGS], dnnl_status_t *status) {
   uint64_t at[2][ONEDNN_ARGS] = {{0}};
-  dnnl_status_t s = dnnl_success;
-  for (int64_t i = 0; i < 2 && s == dnnl_success; i++) {
+  for (int64_t i = 0; i < 2; i++) {
     const onednn_range range = {.from = i, .count = 1};
     int64_t unused[ONEDNN_SIGNATURE];
-    s = cut(plan, chain, setup, &range, unused, at[i], NULL);
+    *status = cut(plan, chain, setup, &range, unused, at[i], NULL);
+    if (*status != dnnl_success) return false;
   }
-  for (uint32_t i = 0; i < plan->n_args && s == dnnl_success; i++) out[i] = at[1][i] - at[0][i];
-  return s;
+  for (uint32_t i = 0; i < plan->n_args; i++) {
+    const heddle_pvalue *value = value_of(plan->region, &plan->args[i]);
+    onednn_rows_of *o = &out[i];
+    *o = (onednn_rows_of){.row_bytes = at[1][i] - at[0][i]};
+    if (!region_value_count(value, &o->count)) return false;
+    if (o->row_bytes != 0) {
+      const uint64_t row = o->count / (uint64_t)rows;
+      if (o->count % (uint64_t)rows != 0 || (o->row_bytes != row * sizeof(float) && o->row_bytes != row * 2))
+        return false;
+      o->count = row;
+    }
+    o->last = o->count > 1 ? last_of(value) : 0;
+  }
+  return true;
 }
 
 dnnl_status_t onednn_ladder_plan(onednn_plan *plan, const onednn_chain *chain, const void *setup, onednn_cut cut,
-                                 int64_t rows, onednn_measure measure) {
+                                 int64_t rows) {
   onednn_ladder *l = &plan->ladder;
-  if (rows < 2 || (plan->region->flags & HEDDLE_REGION_OPEN) == 0 || !measure(chain, l->fixed, &l->most))
-    return dnnl_success;
-  plan->resizes = true;
-  if (!plan->wants_ladder) return dnnl_success;
-  dnnl_status_t s = read_row_bytes(plan, chain, setup, cut, l->row_bytes);
-  for (int64_t n = 1; n <= rows && l->n_rungs < ONEDNN_RUNGS && s == dnnl_success; n *= 2) {
+  dnnl_status_t s = dnnl_success;
+  if (rows < 2 || (plan->region->flags & HEDDLE_REGION_OPEN) == 0) return s;
+  l->most = rows;
+  plan->resizes = read_operands(plan, chain, setup, cut, rows, l->operands, &s);
+  if (!plan->resizes || !plan->wants_ladder) return s == dnnl_out_of_memory ? s : dnnl_success;
+  static const int64_t sizes[ONEDNN_RUNGS] = {1, 4, 16, 32, 64, 128};
+  for (uint32_t i = 0; i < ONEDNN_RUNGS && sizes[i] <= rows && s == dnnl_success; i++) {
+    const int64_t n = sizes[i];
     const onednn_range range = {.count = n};
     int64_t unused[ONEDNN_SIGNATURE];
     uint64_t offsets[ONEDNN_ARGS] = {0};
@@ -51,9 +75,6 @@ dnnl_status_t onednn_ladder_plan(onednn_plan *plan, const onednn_chain *chain, c
     if (is_plain_loop(pd)) s = dnnl_unimplemented;
   }
   if (s != dnnl_success) onednn_ladder_drop(l);
-  l->measure = measure;
-  l->n_posts = chain->n_posts;
-  memcpy(l->posts, chain->posts, sizeof l->posts);
   return s == dnnl_out_of_memory ? s : dnnl_success;
 }
 
@@ -171,32 +192,36 @@ heddle_status onednn_steps_bind(const onednn_steps *steps, void *workspace, oned
   return onednn_fail(s, "binding operands", err);
 }
 
-static bool equal_posts(const onednn_ladder *l, const onednn_chain *chain) {
-  bool same = l->n_posts == chain->n_posts;
-  for (uint32_t i = 0; i < l->n_posts && same; i++) {
-    const onednn_post *a = &l->posts[i], *b = &chain->posts[i];
-    same = a->alg == b->alg && memcmp(&a->alpha, &b->alpha, sizeof a->alpha) == 0 &&
-           memcmp(&a->beta, &b->beta, sizeof a->beta) == 0 && a->value == b->value && a->full == b->full;
+/* The number of rows that a region has now; 0 where its shapes do not belong to the ladder. */
+static int64_t count_rows(const onednn_steps *steps, const heddle_pregion *region) {
+  const onednn_ladder *l = &steps->ladder;
+  uint64_t rows = 0, count = 0;
+  for (uint32_t k = 0; k < steps->n_args; k++)
+    if (steps->args[k].arg == DNNL_ARG_DST && region_value_count(value_of(region, &steps->args[k]), &count))
+      rows = count / l->operands[k].count;
+  for (uint32_t k = 0; k < steps->n_args; k++) {
+    const onednn_rows_of *o = &l->operands[k];
+    const heddle_pvalue *value = value_of(region, &steps->args[k]);
+    if (!region_value_count(value, &count) || count != (o->row_bytes != 0 ? rows * o->count : o->count) ||
+        (o->last != 0 && last_of(value) != o->last))
+      return 0;
   }
-  return same;
+  return rows <= (uint64_t)l->most ? (int64_t)rows : 0;
 }
 
 heddle_status onednn_steps_resize(onednn_steps_launch *launch, const heddle_pregion *region, void *const *inputs,
                                   void *const *outputs, heddle_error *err) {
   const onednn_steps *steps = launch->steps;
   const onednn_ladder *l = &steps->ladder;
-  onednn_chain chain;
-  int64_t fixed[ONEDNN_FIXED], rows = 0;
-  if (!onednn_chain_read(region, &chain) || !l->measure(&chain, fixed, &rows) || rows < 0 || rows > l->most ||
-      memcmp(fixed, l->fixed, sizeof fixed) != 0 || !equal_posts(l, &chain))
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu: these shapes differ in more than the number of rows");
+  const int64_t rows = count_rows(steps, region);
+  if (rows < 1) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu: these shapes differ in more than the number of rows");
   launch->rows = rows;
   for (uint32_t k = 0; k < steps->n_args; k++) {
     const onednn_arg *a = &steps->args[k];
     char *base = a->output ? outputs[a->slot] : inputs[a->slot];
     const bool is_set = base == launch->bases[k];
     launch->bases[k] = base;
-    if (l->row_bytes[k] != 0 || is_set) continue; /* those of rows are set for each step */
+    if (l->operands[k].row_bytes != 0 || is_set) continue; /* those of rows are set for each step */
     for (uint32_t t = 0; t < steps->tasks; t++)
       for (uint32_t i = 0; i < l->n_rungs; i++)
         if (dnnl_memory_set_data_handle(launch->tasks[t].args[i][k].memory, launch->bases[k]) != dnnl_success)
@@ -209,9 +234,9 @@ static dnnl_status_t step(const onednn_steps_launch *launch, task *own, uint32_t
   const onednn_steps *steps = launch->steps;
   dnnl_status_t s = dnnl_success;
   for (uint32_t k = 0; k < steps->n_args && s == dnnl_success; k++)
-    if (steps->ladder.row_bytes[k] != 0)
+    if (steps->ladder.operands[k].row_bytes != 0)
       s = dnnl_memory_set_data_handle(own->args[rung][k].memory,
-                                      launch->bases[k] + (uint64_t)row * steps->ladder.row_bytes[k]);
+                                      launch->bases[k] + (uint64_t)row * steps->ladder.operands[k].row_bytes);
   if (s == dnnl_success)
     s = dnnl_primitive_execute(steps->primitives[rung], own->stream, own->n_args[rung], own->args[rung]);
   return s == dnnl_success ? dnnl_stream_wait(own->stream) : s;
@@ -220,7 +245,7 @@ static dnnl_status_t step(const onednn_steps_launch *launch, task *own, uint32_t
 /* The rung for what is left of the rows [from, to) behind at: the largest that is not too large; or, as the last, one that
  * begins some rows earlier, where computing those again is cheaper than several small steps. */
 static uint32_t next_rung(const onednn_ladder *l, int64_t from, int64_t to, int64_t at, int64_t *row) {
-  enum { SMALL = 8 };
+  enum { SMALL = 4 };
   const int64_t left = to - at;
   uint32_t i = 0;
   while (i + 1 < l->n_rungs && l->rows[i + 1] <= left) i++;

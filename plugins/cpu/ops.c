@@ -79,7 +79,7 @@ static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *reg
                                heddle_error *err) {
   enum { FEW = 16, PAIRS = 4 };
   uint32_t few[FEW], *flags = few;
-  int32_t pairs[2 * PAIRS];
+  int32_t pairs[2 * PAIRS], extends[3 * PAIRS];
   const heddle_host *host = self->host;
   heddle_status s = check_layouts(region, err);
   if (s == HEDDLE_OK) s = ref_query(region, err);
@@ -100,6 +100,8 @@ static heddle_status offer_ref(heddle_pinstance *self, const heddle_pregion *reg
       .workspace_align = CPU_ALIGNMENT,
       .cost_ns = ref_cost_ns(region, host->parallelism(host->ctx)),
       .kept_bytes = ref_kept(region),
+      .extends = extends,
+      .n_extends = ref_extends(region, extends, PAIRS),
   };
   s = offer(sink, &answer, err);
   if (flags != few) host->free(host->ctx, flags);

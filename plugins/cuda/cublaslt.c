@@ -215,8 +215,8 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
 
 /* ---------------------------------------------------------------- run */
 
-static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
-                         gpu_address workspace, heddle_error *err) {
+static heddle_status run_cublaslt(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
+                                  gpu_address workspace, heddle_error *err) {
   const lt_step *step = (const lt_step *)head;
   lt_state *state = head->state;
   const gpu_product *p = &step->product.p;
@@ -267,5 +267,5 @@ const gpu_library cuda_cublaslt = {
     .prepare = prepare,
     .free = step_free,
     .next = next,
-    .run = run,
+    .run = run_cublaslt,
 };

@@ -263,8 +263,8 @@ static heddle_status prepare(heddle_pdevice *dev, void *memory, const gpu_ask *a
 
 /* ---------------------------------------------------------------- run */
 
-static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
-                         gpu_address workspace, heddle_error *err) {
+static heddle_status run_cudnn(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
+                               gpu_address workspace, heddle_error *err) {
   static const float one = 1.0F, zero = 0.0F;
   const dnn_step *step = (const dnn_step *)head;
   dnn_state *state = head->state;
@@ -316,5 +316,5 @@ const gpu_library cuda_cudnn = {
     .prepare = prepare,
     .free = step_free,
     .next = next,
-    .run = run,
+    .run = run_cudnn,
 };

@@ -2,17 +2,14 @@
  * a cache folder a text's binary is looked for there first; one that the driver refuses is built again. */
 #include "opencl.h"
 
-#include "plugins/common/chain.h"
-#include "plugins/common/kernels/plan.h"
+#include "plugins/common/kernels/program.h"
 
-struct ocl_program {
-  ocl_program *next;
-  k_code code;
-  const heddle_chain *chain; /* its own; NULL: none */
+typedef struct ocl_program {
+  k_program head;
   cl_program program;
   filecache_key key;
   bool is_kept_late; /* its binary is stored when it is released */
-};
+} ocl_program;
 
 heddle_status ocl_build(heddle_pdevice *dev, cl_program program, const char *options, const char *what,
                         heddle_error *err) {
@@ -98,34 +95,22 @@ static bool is_stored(const heddle_pdevice *dev) {
  * defined they are left out, and the prelude declares what kernels use. */
 #define DECLARES " -D_OPENCL_H_ -DK_DECLARES"
 
-static heddle_status build_with(heddle_pdevice *dev, const k_code *code, const char *tail, bool declares,
-                                ocl_program *to, heddle_error *err) {
-  const k_kernel *kernel = &k_kernels[code->kernel];
-  cl_program *out = &to->program;
-  const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(kernel->text)};
-  const char *sources[4] = {NULL, NULL, NULL, tail};
-  size_t lengths[4] = {0, 0, 0, strlen(tail)};
-  char macros[K_CODE_TEXT], options[K_CODE_TEXT + 128], what[K_CODE_TEXT + 128];
+static heddle_status build_with(heddle_pdevice *dev, const k_source *source, bool declares, ocl_program *to,
+                                heddle_error *err) {
+  const char *const *parts = source->parts;
+  char macros[K_CODE_TEXT], options[K_CODE_TEXT + 128];
   cl_int state = CL_SUCCESS;
-  for (int i = 0; i < 3; i++) {
-    if (parts[i] == NULL)
-      return p_fail(err, HEDDLE_EINTERNAL, 0, "opencl:%u: there is no kernel text '%s'", dev->index, kernel->text);
-    sources[i] = parts[i]->text;
-    lengths[i] = (size_t)parts[i]->bytes;
-  }
-  k_code_text(code, false, macros);
+  k_code_text(source->code, false, macros);
   snprintf(options, sizeof options, "-cl-std=CL1.2%s%s %s",
            dev->info->rounded ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", declares ? DECLARES : "", macros);
-  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", kernel->name, kernel->text, macros);
-
-  const filecache_key key = ocl_cache_key_of(dev, sources, lengths, 4, options);
-  if (dev->self->source_dir != NULL) ocl_source_write(dev, key, sources, lengths, 4, options);
-  *out = from_cache(dev, key, options);
-  if (*out != NULL) return HEDDLE_OK;
-  cl_program program = clCreateProgramWithSource(dev->context, 4, sources, lengths, &state);
-  heddle_status s = ocl_check(dev, state, what, err);
+  const filecache_key key = ocl_cache_key_of(dev, parts, source->lengths, K_PARTS, options);
+  if (dev->self->source_dir != NULL) ocl_source_write(dev, key, parts, source->lengths, K_PARTS, options);
+  to->program = from_cache(dev, key, options);
+  if (to->program != NULL) return HEDDLE_OK;
+  cl_program program = clCreateProgramWithSource(dev->context, K_PARTS, (const char **)parts, source->lengths, &state);
+  heddle_status s = ocl_check(dev, state, source->what, err);
   if (s != HEDDLE_OK) return s;
-  s = ocl_build(dev, program, options, what, err);
+  s = ocl_build(dev, program, options, source->what, err);
   if (s != HEDDLE_OK) {
     clReleaseProgram(program);
     return s;
@@ -133,72 +118,44 @@ static heddle_status build_with(heddle_pdevice *dev, const k_code *code, const c
   to->key = key;
   to->is_kept_late = dev->self->cache_dir != NULL && is_prepared(dev);
   if (!to->is_kept_late && is_stored(dev)) store(dev, key, program);
-  *out = program;
+  to->program = program;
   return HEDDLE_OK;
 }
 
 /* Another version of PoCL may need its own declarations. */
-static heddle_status build_text(heddle_pdevice *dev, const k_code *code, const char *tail, ocl_program *to,
-                                heddle_error *err) {
+static heddle_status build(void *ctx, const k_source *source, k_program *out, heddle_error *err) {
+  heddle_pdevice *dev = ctx;
+  ocl_program *to = (ocl_program *)out;
   if (dev->info->writes && !dev->declares_not) {
-    const heddle_status s = build_with(dev, code, tail, true, to, err);
+    const heddle_status s = build_with(dev, source, true, to, err);
     if (s != HEDDLE_ECOMPILE) return s;
   }
-  const heddle_status s = build_with(dev, code, tail, false, to, err);
+  const heddle_status s = build_with(dev, source, false, to, err);
   if (dev->info->writes && s == HEDDLE_OK) dev->declares_not = true;
   return s;
 }
 
-static heddle_status build(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, ocl_program *to,
-                           heddle_error *err) {
-  char *tail = NULL;
-  if (chain == NULL) return build_text(dev, code, "", to, err);
-  heddle_status s = k_chain_text(dev->host, chain, &tail, err);
-  if (s != HEDDLE_OK) return s;
-  s = build_text(dev, code, tail, to, err);
-  dev->host->free(dev->host->ctx, tail);
-  return s;
-}
-
-/* ---------------------------------------------------------------- kept programs */
-
-heddle_status ocl_program_get(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, cl_program *out,
-                              heddle_error *err) {
+heddle_status ocl_program_get(heddle_pdevice *dev, const k_code *code, const struct heddle_chain *chain,
+                              cl_program *out, heddle_error *err) {
+  const k_programs programs = {.site = {.host = dev->host, .name = "opencl", .index = dev->index},
+                               .lock = &dev->build_lock,
+                               .list = &dev->programs,
+                               .bytes = sizeof(ocl_program),
+                               .build = build,
+                               .dev = dev};
+  k_program *found = NULL;
   heddle_status s = ocl_health(dev, err);
-  void *memory = NULL;
-  if (s != HEDDLE_OK) return s;
-  pthread_mutex_lock(&dev->build_lock);
-  for (ocl_program *p = dev->programs; p != NULL; p = p->next) {
-    if (!k_code_same(&p->code, p->chain, code, chain)) continue;
-    *out = p->program;
-    pthread_mutex_unlock(&dev->build_lock);
-    return HEDDLE_OK;
-  }
-  s = ocl_new(dev->host, sizeof(ocl_program) + (chain != NULL ? sizeof *chain : 0), "a program", &memory, err);
-  if (s == HEDDLE_OK) {
-    ocl_program *p = memory;
-    s = build(dev, code, chain, p, err);
-    if (s == HEDDLE_OK) {
-      p->code = *code;
-      if (chain != NULL) p->chain = memcpy(p + 1, chain, sizeof *chain);
-      p->next = dev->programs;
-      dev->programs = p;
-      *out = p->program;
-    } else {
-      dev->host->free(dev->host->ctx, p);
-    }
-  }
-  pthread_mutex_unlock(&dev->build_lock);
+  if (s == HEDDLE_OK) s = k_program_get(&programs, code, chain, &found, err);
+  if (s == HEDDLE_OK) *out = ((ocl_program *)found)->program;
   return s;
 }
 
 void ocl_programs_release(heddle_pdevice *dev) {
   while (dev->programs != NULL) {
-    ocl_program *next = dev->programs->next;
-    if (dev->programs->is_kept_late && ocl_health(dev, NULL) == HEDDLE_OK)
-      store(dev, dev->programs->key, dev->programs->program);
-    clReleaseProgram(dev->programs->program);
-    dev->host->free(dev->host->ctx, dev->programs);
-    dev->programs = next;
+    ocl_program *p = (ocl_program *)dev->programs;
+    dev->programs = p->head.next;
+    if (p->is_kept_late && ocl_health(dev, NULL) == HEDDLE_OK) store(dev, p->key, p->program);
+    clReleaseProgram(p->program);
+    dev->host->free(dev->host->ctx, p);
   }
 }

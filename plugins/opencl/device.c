@@ -47,21 +47,12 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
   const heddle_host *host = dev->host;
   const uint64_t start = host->now_ns(host->ctx);
   heddle_status s = HEDDLE_OK;
-  /* A stream that is being waited for stays alive by a use of its own. */
-  for (uint64_t last = UINT64_MAX; s == HEDDLE_OK;) {
-    heddle_pstream *next = NULL;
+  heddle_pstream *next;
+  for (uint64_t last = UINT64_MAX; s == HEDDLE_OK && (next = ocl_stream_next(dev, &last)) != NULL;) {
     cl_event mark = NULL;
-    pthread_mutex_lock(&dev->lock);
-    for (heddle_pstream *x = dev->streams; x != NULL; x = x->next) { /* newest first, by falling number */
-      if (x->number < last && (next == NULL || x->number > next->number)) next = x;
-    }
-    if (next != NULL) ocl_count(&next->users, 1);
-    pthread_mutex_unlock(&dev->lock);
-    if (next == NULL) break;
-    last = next->number;
     const uint64_t enqueued = atomic_load_explicit(&next->enqueued, memory_order_acquire);
-    s = ocl_stream_mark(next, &mark, err);
-    if (s == HEDDLE_OK) {
+    if (!next->adopted) s = ocl_stream_mark(next, &mark, err);
+    if (mark != NULL) {
       const uint64_t used = host->now_ns(host->ctx) - start;
       const uint64_t left = timeout_ns == UINT64_MAX ? UINT64_MAX : used < timeout_ns ? timeout_ns - used : 0;
       heddle_error failed = {0};
@@ -82,22 +73,42 @@ static heddle_status device_idle(heddle_pdevice *dev, uint64_t timeout_ns, heddl
   return s;
 }
 
-/* Waits, at most CLOSE_NS, until the driver has made its callbacks. */
-static bool callbacks_done(heddle_pdevice *dev) {
+/* Waits until the driver has made its callbacks; false where the time is over. */
+static bool callbacks_done(heddle_pdevice *dev, uint64_t timeout_ns) {
   const struct timespec nap = {0, 200000};
   for (uint64_t waited = 0; atomic_load(&dev->callbacks) > 0; waited += 200000) {
-    if (waited > CLOSE_NS) return false;
+    if (waited > timeout_ns) return false;
     nanosleep(&nap, NULL);
   }
   return true;
 }
 
+/* OpenCL takes no work back and stops none: what is enqueued must end by itself within the time. Then the context may go,
+ * and with it all that a fault has left there; it goes with its last device. What ends later finds its fences failed. */
+static heddle_status device_reset(heddle_pdevice *dev, uint64_t timeout_ns, heddle_error *err) {
+  const heddle_host *host = dev->host;
+  const uint64_t start = host->now_ns(host->ctx);
+  heddle_error fault;
+  p_fail(&fault, HEDDLE_EDEVICE, 0, "opencl:%u: device lost: it was reset", dev->index);
+  ocl_fault(dev, &fault);
+  ocl_signals_fail(dev);
+  heddle_status s = device_idle(dev, timeout_ns, err);
+  const uint64_t used = host->now_ns(host->ctx) - start;
+  const bool quiet = s != HEDDLE_ETIMEOUT && callbacks_done(dev, used < timeout_ns ? timeout_ns - used : 0);
+  dev->hangs = !quiet;
+  if (quiet) return HEDDLE_OK;
+  return p_fail(err, HEDDLE_ETIMEOUT, 0,
+                "opencl:%u: the work that hangs did not end within %llu ms, and OpenCL stops none", dev->index,
+                (unsigned long long)(timeout_ns / 1000000));
+}
+
 static void device_close(heddle_pdevice *dev) {
   if (dev == NULL) return;
   const heddle_host *host = dev->host;
-  const heddle_status s = device_idle(dev, CLOSE_NS, NULL);
-  if (s == HEDDLE_ETIMEOUT || !callbacks_done(dev)) { /* a callback may still come and finds its device */
+  const heddle_status s = device_idle(dev, dev->hangs ? 0 : CLOSE_NS, NULL);
+  if (s == HEDDLE_ETIMEOUT || !callbacks_done(dev, CLOSE_NS)) { /* a callback may still come and finds its device */
     host->log(host->ctx, HEDDLE_LOG_WARN, "opencl", "a device is closed while its work hangs; it is left behind");
+    ocl_context_abandon(dev->self, dev->info);
     return;
   }
   ocl_streams_reap(dev);
@@ -124,4 +135,5 @@ const heddle_device_table ocl_device_table = {
     .query = device_query,
     .health = ocl_health,
     .idle = device_idle,
+    .reset = device_reset,
 };

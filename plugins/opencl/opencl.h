@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-typedef struct ocl_program ocl_program;
 typedef struct ocl_blas ocl_blas;
 
 /* ---------------------------------------------------------------- instance (plugin.c, platform.c) */
@@ -86,6 +85,9 @@ void ocl_forget_devices(heddle_pinstance *self);
 /* The platform's context, made where there is none; put gives it back. Any thread. */
 heddle_status ocl_context_get(heddle_pinstance *self, const ocl_info *info, cl_context *out, heddle_error *err);
 void ocl_context_put(heddle_pinstance *self, const ocl_info *info);
+/* The same for a device that is left behind at work: the context stays, for its objects; the next open makes another, unless
+ * other devices of the platform are open in this one. */
+void ocl_context_abandon(heddle_pinstance *self, const ocl_info *info);
 
 /* A setting of the instance into buf; false where it is not given. */
 bool ocl_setting(const heddle_host *host, const char *key, char *buf, uint64_t bytes);
@@ -109,10 +111,11 @@ struct heddle_pdevice {
   pthread_mutex_t lock;       /* guards streams, what they have opened, and fault; a leaf, no driver is called with it
                                  held */
   pthread_mutex_t build_lock; /* guards programs and the making of service; the driver is called with it held */
+  bool hangs;                 /* a reset has waited for its work in vain */
   bool declares_not;          /* under build_lock: programs are built with the driver's own declarations */
   struct heddle_pstream *streams;
   struct heddle_pstream *gone; /* whose last use ended in a callback: the next call of the host's frees them */
-  ocl_program *programs;
+  struct k_program *programs;  /* build.c */
   heddle_error fault;
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
   atomic_int_least64_t callbacks; /* that the driver has still to make */
@@ -129,6 +132,9 @@ const char *ocl_code_name(cl_int code);
 /* HEDDLE_OK for CL_SUCCESS, else fills err with "opencl:0: WHAT: CL_... (-5)" and a status that fits. A code that says
  * that the device is gone makes its fault sticky, and tells the host. dev may be NULL. Any thread. */
 heddle_status ocl_check(heddle_pdevice *dev, cl_int code, const char *what, heddle_error *err);
+
+/* Keeps the fault, which the host hears of, unless there is one already. Any thread. */
+void ocl_fault(heddle_pdevice *dev, const heddle_error *fault);
 
 /* HEDDLE_OK, or the sticky fault. */
 heddle_status ocl_health(heddle_pdevice *dev, heddle_error *err);
@@ -161,13 +167,15 @@ heddle_status ocl_range(heddle_pdevice *dev, const heddle_pbuffer *buffer, uint6
 
 enum { OCL_SIGNALS = 16 };
 
-/* A fence to be signalled by a callback; one of a stream's own, or allocated where those are all under way. */
+/* A fence to be signalled by a callback; one of a stream's own, or allocated where those are all under way. pending: the
+ * host has not heard of it; who takes that back, under the stream's lock, is the one that tells the host. */
 typedef struct ocl_signal {
   struct heddle_pstream *stream;
   heddle_pfence fence;
   uint64_t value;
   atomic_bool busy;
-  bool allocated;
+  bool allocated, pending;
+  struct ocl_signal *next; /* of those that were allocated */
 } ocl_signal;
 
 struct heddle_pstream {
@@ -176,9 +184,11 @@ struct heddle_pstream {
   cl_command_queue before; /* the one until then */
   uint64_t number;         /* of the device's streams ever made */
   bool profiles;
-  bool adopted;         /* the queue is another's: it is never replaced, and not among the device's streams */
-  pthread_mutex_t lock; /* guards mark, marked and failure; a leaf, the driver is called with it held */
-  cl_event mark;        /* behind the first marked pieces of work */
+  bool adopted; /* the queue is another's: it is never replaced, and the device is idle without it */
+  pthread_mutex_t
+      lock;      /* guards mark, marked, failure, pending of signals and more; a leaf, the driver is called with it
+                           held */
+  cl_event mark; /* behind the first marked pieces of work */
   uint64_t marked;
   heddle_error failure;           /* the first one since the last sync; status 0: none */
   atomic_uint_least64_t enqueued; /* pieces of work; written by the stream's thread */
@@ -193,7 +203,11 @@ struct heddle_pstream {
   cl_event since_first, since_last;
   heddle_ptimer *opened; /* device's lock */
   ocl_signal signals[OCL_SIGNALS];
+  ocl_signal *more; /* that were allocated */
 };
+
+/* Fails every fence of the device whose signal is pending, with its fault's text. */
+void ocl_signals_fail(heddle_pdevice *dev);
 
 /* Health, and a queue that takes times where the device's are asked: before each piece of work that is not run. */
 heddle_status ocl_stream_enter(heddle_pstream *stream, heddle_error *err);
@@ -227,6 +241,10 @@ void ocl_streams_reap(heddle_pdevice *dev);
 
 /* Waits until the event is reached: HEDDLE_OK, HEDDLE_ETIMEOUT, or the failure of the work before it. */
 heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns, heddle_error *err);
+
+/* The streams of a device, each with a use for the caller, who gives it up with ocl_stream_drop: next gives the one that was
+ * made before number *last (UINT64_MAX: the newest) and puts its number there; NULL at the end. Any thread. */
+heddle_pstream *ocl_stream_next(heddle_pdevice *dev, uint64_t *last);
 
 /* ---------------------------------------------------------------- commands and captures (capture.c) */
 

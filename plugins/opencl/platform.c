@@ -238,3 +238,13 @@ void ocl_context_put(heddle_pinstance *self, const ocl_info *info) {
   }
   pthread_mutex_unlock(&self->lock);
 }
+
+void ocl_context_abandon(heddle_pinstance *self, const ocl_info *info) {
+  ocl_platform *p = &self->platforms[info->platform];
+  pthread_mutex_lock(&self->lock);
+  if (--p->users == 0) {
+    ocl_blas_forget(self);
+    p->context = NULL; /* the device's now */
+  }
+  pthread_mutex_unlock(&self->lock);
+}

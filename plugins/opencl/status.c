@@ -80,8 +80,7 @@ static heddle_status status_of(cl_int code) {
   }
 }
 
-/* Keeps the first fault. */
-static void set_fault(heddle_pdevice *dev, const heddle_error *fault) {
+void ocl_fault(heddle_pdevice *dev, const heddle_error *fault) {
   pthread_mutex_lock(&dev->lock);
   const bool first = !atomic_load(&dev->faulted);
   if (first) {
@@ -99,7 +98,7 @@ heddle_status ocl_check(heddle_pdevice *dev, cl_int code, const char *what, hedd
   const heddle_status s = status_of(code);
   if (dev == NULL) return p_fail(err, s, code, "opencl: %s: %s (%d)", what, ocl_code_name(code), code);
   p_fail(err, s, code, "opencl:%u: %s: %s (%d)", dev->index, what, ocl_code_name(code), code);
-  if (s == HEDDLE_EDEVICE) set_fault(dev, err);
+  if (s == HEDDLE_EDEVICE) ocl_fault(dev, err);
   return s;
 }
 

@@ -189,6 +189,20 @@ heddle_status ocl_wait(heddle_pdevice *dev, cl_event event, uint64_t timeout_ns,
 
 /* ---------------------------------------------------------------- making and closing */
 
+/* Newest first, by falling number. */
+heddle_pstream *ocl_stream_next(heddle_pdevice *dev, uint64_t *last) {
+  heddle_pstream *next = NULL;
+  pthread_mutex_lock(&dev->lock);
+  for (heddle_pstream *x = dev->streams; x != NULL; x = x->next)
+    if (x->number < *last && (next == NULL || x->number > next->number)) next = x;
+  if (next != NULL) {
+    ocl_count(&next->users, 1);
+    *last = next->number;
+  }
+  pthread_mutex_unlock(&dev->lock);
+  return next;
+}
+
 /* Ends a use; true: it was the last, and the stream is no longer among the device's. late: it goes to those that are gone. */
 static bool end_use(heddle_pstream *stream, bool late) {
   heddle_pdevice *dev = stream->dev;
@@ -258,6 +272,14 @@ static heddle_status wrap_queue(heddle_pdevice *dev, cl_command_queue queue, hed
   return HEDDLE_OK;
 }
 
+static void enlist(heddle_pstream *stream) {
+  heddle_pdevice *dev = stream->dev;
+  pthread_mutex_lock(&dev->lock);
+  stream->next = dev->streams;
+  dev->streams = stream;
+  pthread_mutex_unlock(&dev->lock);
+}
+
 static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
                                    heddle_error *err) {
   cl_int code = CL_SUCCESS;
@@ -276,10 +298,7 @@ static heddle_status stream_create(heddle_pdevice *dev, uint32_t kind, int32_t p
     return s;
   }
   stream->profiles = profiles;
-  pthread_mutex_lock(&dev->lock);
-  stream->next = dev->streams;
-  dev->streams = stream;
-  pthread_mutex_unlock(&dev->lock);
+  enlist(stream);
   *out = stream;
   return HEDDLE_OK;
 }
@@ -321,6 +340,7 @@ static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_p
   clRetainCommandQueue(queue);
   (*out)->adopted = true;
   (*out)->profiles = true; /* never replaced by one that takes times */
+  enlist(*out);
   return HEDDLE_OK;
 }
 
@@ -356,10 +376,9 @@ static heddle_status stream_sync(heddle_pstream *stream, uint64_t timeout_ns, he
   return kept != HEDDLE_OK ? kept : s;
 }
 
-static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
+/* HEDDLE_OK, HEDDLE_EBUSY, or the failure of the work, on a device that is lost too. */
+static heddle_status work_state(heddle_pstream *stream, heddle_error *err) {
   cl_int code = CL_SUCCESS;
-  heddle_status s = ocl_health(stream->dev, err);
-  if (s != HEDDLE_OK) return s;
   pthread_mutex_lock(&stream->lock);
   const uint64_t enqueued = atomic_load_explicit(&stream->enqueued, memory_order_acquire);
   if (stream->marked != enqueued) {
@@ -375,9 +394,15 @@ static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
   cl_event mark = stream->mark;
   if (mark != NULL) clRetainEvent(mark);
   pthread_mutex_unlock(&stream->lock);
-  s = ocl_check(stream->dev, code, "ask a stream", err);
+  heddle_status s = ocl_check(stream->dev, code, "ask a stream", err);
   if (s == HEDDLE_OK && mark != NULL) s = state_of(stream->dev, mark, err);
   if (mark != NULL) clReleaseEvent(mark);
+  return s;
+}
+
+static heddle_status stream_query(heddle_pstream *stream, heddle_error *err) {
+  heddle_status s = ocl_health(stream->dev, err);
+  if (s == HEDDLE_OK) s = work_state(stream, err);
   return s == HEDDLE_OK ? kept_failure(stream, false, err) : s;
 }
 
@@ -397,7 +422,7 @@ static void stream_close(heddle_pstream *stream) {
   stream->capture = NULL;
   ocl_stream_forget_last(stream);
   clFlush(stream->queue);
-  if (!stream->adopted && stream_query(stream, NULL) == HEDDLE_EBUSY) {
+  if (!stream->adopted && work_state(stream, NULL) == HEDDLE_EBUSY) {
     atomic_fetch_add(&stream->dev->callbacks, 1);
     ocl_count(&stream->users, 1);
     if (clSetEventCallback(stream->mark, CL_COMPLETE, left_behind, stream) != CL_SUCCESS) {

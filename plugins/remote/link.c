@@ -170,6 +170,7 @@ static void take_about(byte_reader *r, remote_about *a, const char *address) {
   a->has_partition = (has & 4) != 0;
   a->has_list = (has & 8) != 0;
   a->has_resize = (has & 16) != 0;
+  a->has_libraries = (has & 32) != 0;
   wire_take_text(r, product, sizeof product);
   wire_take_text(r, d->driver, sizeof d->driver);
   (void)snprintf(d->name, sizeof d->name, "%.56s/%.20s: %.46s", address, a->name, product);
@@ -364,7 +365,8 @@ static bool has_same(const remote_server *server, const remote_link *link) {
   for (uint32_t i = 0; i < server->n_devices; i++) {
     const remote_about *a = &server->devices[i], *b = &link->about[i];
     if (strcmp(a->name, b->name) != 0 || strcmp(a->desc.driver, b->desc.driver) != 0 || a->tokens != b->tokens ||
-        a->desc.alignment != b->desc.alignment || a->has_resize != b->has_resize)
+        a->desc.alignment != b->desc.alignment || a->has_resize != b->has_resize ||
+        a->has_libraries != b->has_libraries)
       return false;
   }
   return true;

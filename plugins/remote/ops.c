@@ -113,6 +113,17 @@ static heddle_status give_offers(const remote_about *about, const heddle_pregion
   return s;
 }
 
+/* Libraries are not sent to a server that does not run them. */
+static heddle_status check_library(const remote_about *about, uint32_t index, const heddle_pregion *region,
+                                   heddle_error *err) {
+  const heddle_pnode *first = region->nodes.data;
+  if (about->has_libraries || strcmp(first->domain, HEDDLE_DOMAIN_LIBRARY) != 0) return HEDDLE_OK;
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                "function '%.200s' on remote:%u: the server runs no code of its clients; heddle device-server "
+                "--allow-libraries does",
+                first->op, index);
+}
+
 static heddle_status op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region,
                               heddle_offer_fn offer, void *sink, heddle_error *err) {
   const remote_about *about;
@@ -120,7 +131,9 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   byte_buffer b = {0}, reply = {0};
   heddle_status s = begin(self, index, &link, &about, &b, err);
   if (s != HEDDLE_OK) return s;
-  s = ask_region(link, about, WIRE_QUERY, &b, region, &reply, err);
+  s = check_library(about, index, region, err);
+  if (s == HEDDLE_OK) s = ask_region(link, about, WIRE_QUERY, &b, region, &reply, err);
+  else byte_finish(&b);
   byte_reader r = {reply.data, reply.used, false};
   if (s == HEDDLE_OK) s = give_offers(about, region, &r, index, offer, sink, err);
   byte_finish(&reply);

@@ -147,7 +147,8 @@ static heddle_status device_describe(heddle_pinstance *self, uint32_t index, hed
   memcpy(desc->name, d->name, sizeof desc->name);
   memcpy(desc->driver, d->driver, sizeof desc->driver);
   desc->pci_domain = desc->pci_bus = desc->pci_device = desc->pci_function = UINT32_MAX;
-  desc->caps = HEDDLE_CAP_HOST_CORES; /* chosen by name only: a network is no place to go unasked; waits sleep */
+  desc->caps = HEDDLE_CAP_HOST_CORES   /* chosen by name only: a network is no place to go unasked; waits sleep */
+               | HEDDLE_CAP_LIBRARIES; /* whether the server runs them is known when it is asked */
   desc->memory_bytes = d->memory_bytes;
   desc->max_buffer_bytes = d->max_buffer_bytes;
   desc->alignment = d->alignment;

@@ -21,7 +21,7 @@ typedef struct remote_about {
   char name[72];   /* "cpu:0", at the server */
   uint64_t tokens; /* what tells its layouts from those of other plugins */
   heddle_pdevice_desc desc;
-  bool has_op, has_layout, has_partition, has_list, has_resize;
+  bool has_op, has_layout, has_partition, has_list, has_resize, has_libraries;
 } remote_about;
 
 typedef struct remote_link remote_link;

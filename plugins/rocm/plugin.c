@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 
 /* POSIX has dlsym give functions as void *, which ISO C cannot cast. */
-static bool find(void *library, const char *name, void *member, size_t bytes) {
+static bool find_call(void *library, const char *name, void *member, size_t bytes) {
   void *symbol = dlsym(library, name);
   memcpy(member, &symbol, bytes);
   return symbol != NULL;
@@ -31,13 +31,13 @@ static heddle_status find_calls(heddle_pinstance *self, rocm_own *own, heddle_er
       {"hipGraphInstantiate", &c->instantiate},
   };
   for (size_t i = 0; i < sizeof calls / sizeof calls[0] && missing == NULL; i++) {
-    if (!find(self->driver.library, calls[i].name, calls[i].member, sizeof c->get_device)) missing = calls[i].name;
+    if (!find_call(self->driver.library, calls[i].name, calls[i].member, sizeof c->get_device)) missing = calls[i].name;
   }
-  find(self->driver.library, "hipMemPoolSetAccess", &c->pool_access, sizeof c->pool_access);
+  find_call(self->driver.library, "hipMemPoolSetAccess", &c->pool_access, sizeof c->pool_access);
   own->arch_at = 1160;
-  if (!find(self->driver.library, "hipGetDevicePropertiesR0600", &c->properties, sizeof c->properties)) {
+  if (!find_call(self->driver.library, "hipGetDevicePropertiesR0600", &c->properties, sizeof c->properties)) {
     own->arch_at = 396;
-    if (!find(self->driver.library, "hipGetDeviceProperties", &c->properties, sizeof c->properties))
+    if (!find_call(self->driver.library, "hipGetDeviceProperties", &c->properties, sizeof c->properties))
       missing = "hipGetDeviceProperties";
   }
   if (missing == NULL) return HEDDLE_OK;

@@ -116,8 +116,8 @@ static int enqueue(const gpu_product_step *step, roc_state *state, const gpu_pro
                             (int)p->count, ROCBLAS_F32, ROCBLAS_STANDARD, 0, 0);
 }
 
-static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
-                         gpu_address workspace, heddle_error *err) {
+static heddle_status run_rocblas(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
+                                 gpu_address workspace, heddle_error *err) {
   const gpu_product_step *step = (const gpu_product_step *)head;
   roc_state *state = head->state;
   const rocblas_calls *roc = state->calls;
@@ -167,7 +167,7 @@ static const gpu_library rocblas = {
     .device_close = device_close,
     .prepare = prepare,
     .free = step_free,
-    .run = run,
+    .run = run_rocblas,
 };
 
 const gpu_library_vendor rocm_libraries = {{&rocblas}};

@@ -55,6 +55,8 @@ static heddle_status make_offer(heddle_pinstance *self, const heddle_pregion *re
   if (pairs == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an offer");
   o.n_in_place = keep_pairs(plan, blocked, pairs);
   o.in_place = o.n_in_place == 0 ? NULL : pairs;
+  o.extends = plan->extends;
+  o.n_extends = blocked ? 0 : plan->n_extends; /* rows of channels in blocks are padded */
   status = offer(sink, &o, err);
   host->free(host->ctx, pairs);
   return status;

@@ -62,6 +62,8 @@ typedef struct sim_plan {
   uint32_t *input_flags;
   int32_t *in_place;
   uint64_t n_in_place;
+  int32_t *extends; /* entries of heddle_poffer.extends */
+  uint64_t n_extends;
   double cost_ns;
 } sim_plan;
 

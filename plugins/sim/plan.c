@@ -15,6 +15,7 @@ void sim_plan_finish(const heddle_host *host, sim_plan *plan) {
   host->free(host->ctx, plan->wanted);
   host->free(host->ctx, plan->input_flags);
   host->free(host->ctx, plan->in_place);
+  host->free(host->ctx, plan->extends);
   memset(plan, 0, sizeof *plan);
 }
 
@@ -132,8 +133,9 @@ heddle_status sim_plan_init(heddle_pinstance *self, const heddle_pregion *region
   plan->wanted = sim_alloc(host, (region->values.count + 1) * sizeof(heddle_layout));
   plan->input_flags = sim_alloc(host, (plan->n_inputs + 1) * sizeof(uint32_t));
   plan->in_place = sim_alloc(host, (plan->n_inputs + 1) * 2 * sizeof(int32_t));
+  plan->extends = sim_alloc(host, (plan->n_inputs + 1) * 3 * sizeof(int32_t));
   if (plan->input_layouts == NULL || plan->output_layouts == NULL || plan->wanted == NULL ||
-      plan->input_flags == NULL || plan->in_place == NULL)
+      plan->input_flags == NULL || plan->in_place == NULL || plan->extends == NULL)
     status = p_fail(err, HEDDLE_ENOMEM, 0, "no memory to plan a region of %u nodes", plan->n_nodes);
   const heddle_pnode *first = region_node(region, 0);
   if (status == HEDDLE_OK && plan->n_nodes == 1 && sim_node_is(first, "heddle", "Reorder")) {
@@ -150,8 +152,10 @@ heddle_status sim_plan_init(heddle_pinstance *self, const heddle_pregion *region
       plan->cost_ns += ref_cost_ns(&plan->subs[i].region, 1);
     }
     if (status == HEDDLE_OK) status = find_absorbed(host, region, plan, err);
-    if (status == HEDDLE_OK && plan->n_nodes == 1)
+    if (status == HEDDLE_OK && plan->n_nodes == 1) {
       plan->n_in_place = ref_in_place(region, plan->in_place, plan->n_inputs);
+      plan->n_extends = ref_extends(region, plan->extends, plan->n_inputs);
+    }
     if (status == HEDDLE_OK && self->settings.layouts) choose_layouts(region, plan);
   }
   if (status != HEDDLE_OK) sim_plan_finish(host, plan);

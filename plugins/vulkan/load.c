@@ -62,7 +62,7 @@ static heddle_status has_layer(heddle_pinstance *self, heddle_error *err) {
 
 /* ---------------------------------------------------------------- the instance */
 
-static PFN_vkVoidFunction find(const heddle_pinstance *self, const char *name) {
+static PFN_vkVoidFunction find_call(const heddle_pinstance *self, const char *name) {
   return self->vk.GetInstanceProcAddr(self->instance, name);
 }
 
@@ -71,7 +71,7 @@ static heddle_status lacks(const char *name, heddle_error *err) {
                 name);
 }
 
-#define FIND(name) self->vk.name = (PFN_vk##name)find(self, "vk" #name);
+#define FIND(name) self->vk.name = (PFN_vk##name)find_call(self, "vk" #name);
 #define FIND_OR_FAIL(name) \
   FIND(name) \
   if (self->vk.name == NULL) return lacks(#name, err);

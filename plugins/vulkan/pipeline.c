@@ -140,7 +140,7 @@ static bool is_of(const kept *k, const vlk_shader *shader) {
 }
 
 /* build_lock is held. */
-static const vlk_pipeline *find(const vlk_ops *ops, const vlk_shader *shader) {
+static const vlk_pipeline *find_pipeline(const vlk_ops *ops, const vlk_shader *shader) {
   for (const kept *k = ops->first; k != NULL; k = k->next)
     if (is_of(k, shader)) return &k->made;
   return NULL;
@@ -148,7 +148,7 @@ static const vlk_pipeline *find(const vlk_ops *ops, const vlk_shader *shader) {
 
 const vlk_pipeline *vlk_pipeline_find(heddle_pdevice *dev, const vlk_shader *shader) {
   if (pthread_mutex_trylock(&dev->build_lock) != 0) return NULL;
-  const vlk_pipeline *found = dev->ops != NULL ? find(dev->ops, shader) : NULL;
+  const vlk_pipeline *found = dev->ops != NULL ? find_pipeline(dev->ops, shader) : NULL;
   pthread_mutex_unlock(&dev->build_lock);
   return found;
 }
@@ -162,7 +162,7 @@ static heddle_status find_or_make(heddle_pdevice *dev, const vlk_shader *shader,
   if (n > K_ARGS) return p_fail(err, HEDDLE_EINTERNAL, 0, "vulkan:%u: a shader of %u operands", dev->index, n);
   heddle_status s = ops_of(dev, &ops, err);
   if (s != HEDDLE_OK) return s;
-  *out = find(ops, shader);
+  *out = find_pipeline(ops, shader);
   if (*out != NULL) return HEDDLE_OK;
   s = layouts_of(dev, ops, n, err);
   if (s == HEDDLE_OK) s = vlk_new(dev->host, sizeof(kept) + shader->made_bytes, "a pipeline", &memory, err);

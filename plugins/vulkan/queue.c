@@ -74,7 +74,7 @@ static void take_out(vlk_queue *q, vlk_completion *c, heddle_status s) {
   pthread_mutex_unlock(&q->done_lock);
 }
 
-static void *run(void *arg) {
+static void *run_queue(void *arg) {
   vlk_queue *q = arg;
   heddle_pdevice *dev = q->dev;
   for (;;) {
@@ -101,7 +101,7 @@ static int start(vlk_queue *q) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int failed = pthread_create(&q->thread, NULL, run, q);
+  const int failed = pthread_create(&q->thread, NULL, run_queue, q);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   q->runs = failed == 0;
   return failed;
@@ -154,17 +154,17 @@ static void add(vlk_queue *q, const vlk_completion *c) {
   pthread_mutex_unlock(&q->done_lock);
 }
 
-heddle_status vlk_queue_submit(vlk_queue *q, const VkSubmitInfo *commands, const vlk_completion *told,
+heddle_status vlk_queue_submit(vlk_queue *q, const VkSubmitInfo *commands, const vlk_completion *completion,
                                heddle_error *err) {
   heddle_pdevice *dev = q->dev;
-  vlk_completion c = told != NULL ? *told : (vlk_completion){0};
+  vlk_completion c = completion != NULL ? *completion : (vlk_completion){0};
   const bool fenced = !dev->timeline && commands != NULL;
   heddle_status s = HEDDLE_OK;
   pthread_mutex_lock(&q->lock);
-  if (told != NULL) s = reserve(q, fenced ? &c.done : NULL, err);
+  if (completion != NULL) s = reserve(q, fenced ? &c.done : NULL, err);
   if (s == HEDDLE_OK && commands != NULL)
     s = vlk_check(dev, dev->vk.QueueSubmit(q->queue, 1, commands, c.done), "submit", err);
-  if (s == HEDDLE_OK && told != NULL) {
+  if (s == HEDDLE_OK && completion != NULL) {
     add(q, &c);
   } else if (c.done != VK_NULL_HANDLE) {
     pthread_mutex_lock(&q->done_lock);

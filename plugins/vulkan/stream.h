@@ -132,9 +132,9 @@ VkResult vlk_queue_init(vlk_queue *queue, heddle_pdevice *dev, uint32_t family, 
 /* Ends the thread, which has reported all that is reached; fails the fences of what is not. */
 void vlk_queue_destroy(vlk_queue *queue);
 
-/* Submits and, where told is not NULL, lets the queue's thread report it; told->done is filled here. commands may be
+/* Submits and, where completion is not NULL, lets the queue's thread report it; completion->done is filled here. commands may be
  * NULL: then only the report. */
-heddle_status vlk_queue_submit(vlk_queue *queue, const VkSubmitInfo *commands, const vlk_completion *told,
+heddle_status vlk_queue_submit(vlk_queue *queue, const VkSubmitInfo *commands, const vlk_completion *completion,
                                heddle_error *err);
 
 /* Signals the host's fences of the stream that stand in the row up to a value that it has reached, before the thread does: for

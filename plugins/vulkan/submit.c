@@ -214,13 +214,13 @@ heddle_status vlk_submit(heddle_pstream *stream, heddle_pfence fence, uint64_t f
   const uint64_t before = atomic_load_explicit(&stream->submitted, memory_order_relaxed);
   const bool nothing = stream->n_batch == 0 && stream->n_waits == 0;
   const uint64_t value = nothing ? before : before + 1;
-  const vlk_completion told = {.stream = stream, .value = value, .fence = fence, .fence_value = fence_value};
+  const vlk_completion completion = {.stream = stream, .value = value, .fence = fence, .fence_value = fence_value};
   if (nothing) {
     if (fence == 0) return HEDDLE_OK;
     s = vlk_reached(stream, value, err);
     if (s == HEDDLE_OK) dev->host->fence_signal(dev->host->ctx, fence, fence_value);
     if (s != HEDDLE_EBUSY) return s;
-    return vlk_queue_submit(stream->queue, NULL, &told, err);
+    return vlk_queue_submit(stream->queue, NULL, &completion, err);
   }
   for (uint32_t i = 0; i < stream->n_batch; i++) commands[i] = stream->batch[i].commands;
   for (uint32_t i = 0; i < stream->n_waits; i++) stages[i] = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
@@ -238,7 +238,7 @@ heddle_status vlk_submit(heddle_pstream *stream, heddle_pfence fence, uint64_t f
                             .pCommandBuffers = commands,
                             .signalSemaphoreCount = dev->timeline ? 1 : 0,
                             .pSignalSemaphores = &stream->timeline};
-  s = vlk_queue_submit(stream->queue, &how, fence != 0 || !dev->timeline ? &told : NULL, err);
+  s = vlk_queue_submit(stream->queue, &how, fence != 0 || !dev->timeline ? &completion : NULL, err);
   if (s != HEDDLE_OK) return s; /* the batch stays, for the next try */
   atomic_store_explicit(&stream->submitted, value, memory_order_release);
   clear_batch(stream, value);

@@ -263,7 +263,7 @@ heddle_status heddle_rpc_free(heddle_rpc *rpc, uint64_t handle, heddle_error *er
 
 /* ---- functions by name */
 
-static heddle_status find(heddle_rpc *rpc, const char *name, uint64_t *out, heddle_error *err) {
+static heddle_status find_global(heddle_rpc *rpc, const char *name, uint64_t *out, heddle_error *err) {
   const rpc_value value = {.kind = RPC_KIND_STRING, .of.text = {name, strlen(name)}};
   rpc_value got;
   heddle_status s = rpc_ask_one(rpc, RPC_GLOBAL, &value, 1, &got, err);
@@ -279,7 +279,7 @@ static heddle_status call_own(heddle_rpc *rpc, rpc_own own, const heddle_rpc_val
                               heddle_rpc_value *result, heddle_error *err) {
   static const char *const names[] = {"tvm.rpc.server.upload", "tvm.rpc.server.download", "tvm.rpc.server.load_module",
                                       "tvm.rpc.server.ModuleGetFunction"};
-  heddle_status s = rpc->own[own] != 0 ? HEDDLE_OK : find(rpc, names[own], &rpc->own[own], err);
+  heddle_status s = rpc->own[own] != 0 ? HEDDLE_OK : find_global(rpc, names[own], &rpc->own[own], err);
   return s == HEDDLE_OK ? heddle_rpc_call(rpc, rpc->own[own], args, n, result, err) : s;
 }
 
@@ -296,7 +296,7 @@ heddle_status heddle_rpc_function(heddle_rpc *rpc, uint64_t module, const char *
   heddle_rpc_value got;
   if (function != NULL) *function = 0;
   if (rpc == NULL || name == NULL || function == NULL) return bad(err, "a session, a name and a place are needed");
-  if (module == 0) return find(rpc, name, function, err);
+  if (module == 0) return find_global(rpc, name, function, err);
   const heddle_rpc_value args[3] = {
       {.kind = HEDDLE_RPC_MODULE, .of.handle = module}, string_of(name), {.kind = HEDDLE_RPC_BOOL, .of.i = 1}};
   heddle_status s = call_own(rpc, OWN_MODULE_FUNCTION, args, 3, &got, err);
@@ -348,7 +348,7 @@ heddle_status heddle_rpc_time(heddle_rpc *rpc, uint64_t module, const char *func
   heddle_rpc_value got, module_value = {.kind = module != 0 ? HEDDLE_RPC_MODULE : HEDDLE_RPC_NONE, .of.handle = module};
   if (rpc == NULL || function == NULL || seconds == NULL || number == 0 || repeat == 0)
     return bad(err, "a session, a function, and numbers of calls and of measurements are needed");
-  heddle_status s = find(rpc, "runtime.RPCTimeEvaluator", &make, err);
+  heddle_status s = find_global(rpc, "runtime.RPCTimeEvaluator", &make, err);
   if (s != HEDDLE_OK) return s;
   const heddle_rpc_value how[12] = {module_value,
                                     string_of(function),

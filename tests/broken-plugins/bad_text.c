@@ -1,6 +1,6 @@
 /* The words of a failure are no UTF-8, and what it prints beside them suits no report.
  * caught by: errors/words
- * and by: errors/no_memory_device
+ * and by: errors/%
  * says: is not UTF-8 */
 #include "base.h"
 

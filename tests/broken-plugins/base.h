@@ -121,6 +121,10 @@ heddle_status base_run_copy(heddle_pstream *stream, base_task *task, heddle_erro
 heddle_status base_run_fill(heddle_pstream *stream, base_task *task, heddle_error *err);
 heddle_status base_run_launch(heddle_pstream *stream, base_task *task, heddle_error *err);
 heddle_status base_run_signal(heddle_pstream *stream, base_task *task, heddle_error *err);
+/* fence.signal with another task than base_run_signal; run has the fence and its value. */
+heddle_status base_push_signal(heddle_pstream *stream,
+                               heddle_status (*run)(heddle_pstream *stream, base_task *task, heddle_error *err),
+                               heddle_pfence fence, uint64_t value, heddle_error *err);
 void base_sleep_ms(uint32_t ms);
 void *base_zeroed(const heddle_host *host, uint64_t bytes);
 

@@ -202,14 +202,20 @@ heddle_status base_run_signal(heddle_pstream *stream, base_task *task, heddle_er
   return HEDDLE_OK;
 }
 
-heddle_status base_fence_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
+heddle_status base_push_signal(heddle_pstream *stream,
+                               heddle_status (*run)(heddle_pstream *stream, base_task *task, heddle_error *err),
+                               heddle_pfence fence, uint64_t value, heddle_error *err) {
   const heddle_host *host = stream->dev->host;
-  base_task task = {.run = base_run_signal, .always = true, .fence = fence, .value = value};
+  base_task task = {.run = run, .always = true, .fence = fence, .value = value};
   heddle_error own;
   if (err == NULL) err = &own;
   heddle_status status = base_push(stream, &task, err);
   if (status != HEDDLE_OK) host->fence_fail(host->ctx, fence, status, err->text);
   return status;
+}
+
+heddle_status base_fence_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
+  return base_push_signal(stream, base_run_signal, fence, value, err);
 }
 
 /* The host has no call that waits, so the stream's thread asks again and again. */

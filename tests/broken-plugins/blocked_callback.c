@@ -1,7 +1,7 @@
 /* Holds its lock while it calls fence_signal, and takes it in stream.query: who queries another stream from
  * inside the call waits forever.
  * caught by: fences/host-inside
- * and by: health/lost-later
+ * and by: health/lost-%
  * limit: 2
  * says: stream.query */
 #include "base.h"

@@ -1,6 +1,6 @@
 /* Says that nothing is alive, whatever is.
  * caught by: memory/counts
- * and by: %/counts device/live
+ * and by: %/counts device/live memory/adopt-freed
  * says: LIVE_BUFFERS grew by 0 */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* The words of a failure have no end.
  * caught by: errors/words
- * and by: errors/no_memory_device
+ * and by: errors/%
  * says: is not terminated */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* A wait for an event holds nothing back.
  * caught by: events/write-before-read
- * and by: events fences/held-event
+ * and by: events fences/held-event streams/adopt-%
  * says: another stream wrote before the event */
 #include "base.h"
 

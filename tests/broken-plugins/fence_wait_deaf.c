@@ -1,6 +1,6 @@
 /* A stream that waits for a fence goes on when the fence fails.
  * caught by: fences/failed
- * and by: fences/f% events/failure, health/lost, health/lost-fences
+ * and by: fences/f% events/failure, health/lost, health/lost-fences health/reset
  * says: HEDDLE_OK */
 #include "base.h"
 

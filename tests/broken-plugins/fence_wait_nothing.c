@@ -1,6 +1,6 @@
 /* A wait for a fence holds nothing back.
  * caught by: fences/wait-value
- * and by: fences events/failure streams, health/lost-fences
+ * and by: fences events/failure streams, health/lost-fences health/reset
  * says: HEDDLE_ETIMEOUT is promised */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* idle does not wait.
  * caught by: health/idle-done
- * and by: health/close-worked streams/close-busy fences/held-%, health/lost
+ * and by: health/close-worked streams/close-busy fences/held-%, health/lost streams/sync-endless
  * says: when device.idle said that all is done */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Each launch leaves a block of the host's memory behind when it is freed.
  * caught by: leaks/launches
- * and by: leaks
+ * and by: leaks errors/no_memory_bind
  * says: blocks of host.alloc grow */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Freeing a view does nothing.
  * caught by: leaks/views
- * and by: leaks
+ * and by: leaks errors/no_memory_view memory/adopt-freed
  * says: LIVE_BUFFERS is off by */
 #include "base.h"
 

@@ -1,5 +1,6 @@
 /* Signals that are pending when the device is lost are forgotten.
  * caught by: health/lost-fences
+ * and by: health/reset
  * says: has not failed */
 #include "base.h"
 

@@ -1,5 +1,6 @@
 /* A device that was lost cannot be opened again.
  * caught by: health/lost-again
+ * and by: health/reset
  * says: device.open after a lost device was closed */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Work of another stream that waits for a fence goes on waiting when the device is lost.
  * caught by: health/lost-fences
- * and by: health/lost
+ * and by: health/lost health/reset
  * limit: 2
  * says: has not failed */
 #include "base.h"

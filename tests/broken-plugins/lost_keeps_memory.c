@@ -1,5 +1,6 @@
 /* Buffers of a lost device are not given back.
  * caught by: health/lost-memory
+ * and by: health/reset
  * says: LIVE_BUFFERS */
 #include "base.h"
 

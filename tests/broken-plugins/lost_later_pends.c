@@ -1,6 +1,6 @@
 /* A signal that a lost device is asked for is refused, and its fence does not fail.
  * caught by: health/lost-later
- * and by: health/lost-fences
+ * and by: health/lost-fences health/reset
  * says: has not failed */
 #include "base.h"
 

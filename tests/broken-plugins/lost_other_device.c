@@ -1,5 +1,6 @@
 /* A lost device is reported to the host as another one.
  * caught by: health/lost-fault
+ * and by: health/reset
  * says: with the cookie */
 #include "base.h"
 

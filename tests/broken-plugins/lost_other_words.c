@@ -1,5 +1,6 @@
 /* A lost device answers each call with a text of its own.
  * caught by: health/lost-words
+ * and by: health/reset
  * says: the first text was */
 #include "base.h"
 

@@ -1,5 +1,6 @@
 /* A lost device is reported to the host twice.
  * caught by: health/lost-fault
+ * and by: health/reset
  * says: device_fault was called 2 times */
 #include "base.h"
 

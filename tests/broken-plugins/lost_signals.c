@@ -1,6 +1,6 @@
 /* Fences of a lost device are raised as if the work were done.
  * caught by: health/lost-fences
- * and by: health/lost-later
+ * and by: health/lost-later health/reset
  * says: was signalled, though */
 #include "base.h"
 

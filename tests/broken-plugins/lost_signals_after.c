@@ -1,6 +1,6 @@
 /* Fences of a lost device fail, and are raised after that.
  * caught by: health/lost-fences
- * and by: health/lost-later
+ * and by: health/lost-later health/reset
  * says: 2 times */
 #include "base.h"
 

@@ -1,5 +1,6 @@
 /* A device that was lost is still lost when it is opened again.
  * caught by: health/lost-again
+ * and by: health/reset
  * says: device.health of a device opened again */
 #include "base.h"
 

@@ -1,7 +1,7 @@
 /* The third copy to the host finds the device lost, and reports it to the host twice.
- * caught by: health/lost-fault
+ * caught by: health/lost
  * and by: all
- * says: device_fault was called */
+ * says: every call answers HEDDLE_EDEVICE until it is opened again */
 #include "base.h"
 
 static _Atomic unsigned copies;

@@ -1,5 +1,6 @@
 /* A lost device is not reported to the host.
  * caught by: health/lost-fault
+ * and by: health/reset
  * says: device_fault was not called */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* A stream at work says that it has finished.
  * caught by: streams/query
- * and by: fences/held-% fences/wait-host
+ * and by: fences/held-% fences/wait-host fences/failed%
  * says: when stream.query said that all is done */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* There is no fence.signal, on a device that is not inline.
  * caught by: root/caps
- * and by: load/functions fences threads/signals leaks, calls/signal-returns, health/lost%, process/thread_signals
+ * and by: load/functions fences threads/signals leaks, calls/signal-returns, health/lost%, process/thread_signals, health/close-quiet health/reset
  * says: fence.signal is missing */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Freeing nothing crashes.
  * caught by: memory/free-null
- * and by: memory/view-of-view device/nulls leaks threads errors, health/lost%
+ * and by: memory/view-of-view device/nulls leaks threads errors, health/lost%, health/reset
  * says: died of signal 11 */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* Opening a second instance gives the first, which then is closed twice.
  * caught by: root/two_instances
- * and by: root/reopen errors process leaks/instances health/instance-again threads device
+ * and by: root/reopen errors process leaks/instances health/instance-again threads device fences/host-inside fences/slow-host
  * says: two instances are the same pointer */
 #include "base.h"
 

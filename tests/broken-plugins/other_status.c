@@ -1,7 +1,7 @@
 /* The status in the error is not the one that is returned.
  * caught by: errors/words
- * and by: errors/no_memory_device
- * says: its heddle_error says status 17 */
+ * and by: errors/%
+ * says: left another status in its heddle_error (status 17 */
 #include "base.h"
 
 static heddle_status open_device(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,

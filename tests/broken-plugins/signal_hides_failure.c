@@ -1,6 +1,6 @@
 /* A fence behind work that failed is signalled as if all were well.
  * caught by: fences/failed-signal
- * and by: fences/fails-later, health/lost-fences, health/lost-later
+ * and by: fences/fails-later, health/lost-fences, health/lost-later, health/reset
  * says: behind failed work was signalled */
 #include "base.h"
 

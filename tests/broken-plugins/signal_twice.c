@@ -1,6 +1,6 @@
 /* Each fence is signalled twice.
  * caught by: fences/signal-once
- * and by: threads/signals, health/lost-fences, health/lost-later
+ * and by: threads/signals, health/lost-fences, health/lost-later, health/reset
  * says: the plugin called for a fence 2 times */
 #include "base.h"
 

@@ -1,7 +1,7 @@
 /* A failure has no words.
  * caught by: errors/words
- * and by: errors/no_memory_device
- * says: no words */
+ * and by: errors/%
+ * says: left no text */
 #include "base.h"
 
 static heddle_status open_device(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,

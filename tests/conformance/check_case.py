@@ -14,7 +14,7 @@ from tool_case import BUILD, SOURCE, TOOL, environment  # noqa: E402
 
 BROKEN = SOURCE / "tests" / "broken-plugins"
 SANITIZED = os.environ.get("HEDDLE_SANITIZE", "") != ""
-HELPERS = ("sound", "sound_fused", "vanishes", "lacking")  # not for one case of the kit
+HELPERS = ("sound", "sound_fused", "vanishes", "lacking", "carries_over")  # not for one case of the kit
 SECONDS = 900  # far over what any run takes
 
 

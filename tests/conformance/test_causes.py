@@ -42,3 +42,11 @@ def test_two_mistakes_stay_two():
     """Failures that have nothing to do with each other: neither is folded under the other."""
     r = report("bad_name", "--only", "load/name", "--only", "root/texts")
     assert r["counts"]["failed"] == 1 and r["counts"]["consequences"] == 0, r
+
+
+def test_a_failure_behind_another_case():
+    """Cases of operators share a process; what fails there and not alone says so, behind which case."""
+    r = report("carries_over", "--only", "numerics/run", "--only", "numerics/constants", "--jobs", 1)
+    failed = [c for c in r["cases"] if c["result"] == "fail"]
+    assert [c["name"] for c in failed] == ["numerics/run:Add"], r
+    assert failed[0]["reason"].startswith("behind numerics/run:Relu in one process, and not alone: Add"), failed

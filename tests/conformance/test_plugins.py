@@ -33,6 +33,15 @@ def test_resize(name, tmp_path):
     assert r.status == 0 and r.state("pass") == ["numerics/resize"], r
 
 
+@pytest.mark.parametrize("name", ["sim", "opencl", "cuda", "rocm"])
+def test_streams_of_others(name, tmp_path):
+    """The kit owns streams that these plugins adopt, by their hook."""
+    file, env = plugin(name)
+    r = check(tmp_path, file, "--only", "streams/adopt*", **env)
+    assert r.status == 0 and len(r.state("pass")) >= 4 and r.state("fail") == [], r
+    assert all(case == "streams/adopt-other" for case in r.state("skip")), r  # that one needs two devices
+
+
 @pytest.mark.parametrize("rule", ["d2h:3:fault", "alloc:6:fault", "d2d:2:async:fault", "sync:2:fault"])
 def test_sim_lost(rule, tmp_path):
     """A device that is lost at work stays so, in the first words, as a setting of sim's makes it."""

@@ -153,6 +153,23 @@ CASE(closures_die_with_their_last_reference) {
 
 CASE(functions_by_name) {
   heddle::register_function("cpp.add", Function::of(add));
+  const auto object = heddle::create_object("mine", [](const std::string &name) {
+    if (name == "bad") throw std::runtime_error("no such luck");
+    return name == "add" ? Function::of(add) : Function();
+  });
+  EQUAL(std::string(object.kind()), "mine");
+  EQUAL(object.function("add")(2, 3).as<int>(), 5);
+  EQUAL(object.try_function("none").error().status(), HEDDLE_ENOTFOUND);
+  try {
+    object.function("bad");
+    CHECK(false);
+  } catch (const std::runtime_error &e) {
+    EQUAL(std::string(e.what()), "no such luck");
+  }
+  heddle::register_loader("cpp.kind",
+                          Function::of([](const std::string &, const heddle::Bytes &) { return Function(); }));
+  heddle::register_loader("cpp.kind", Function());
+  EQUAL(heddle::try_register_loader("", Function()).error().status(), HEDDLE_EINVAL);
   EQUAL(Function::find("cpp.add")(1, 2).as<int>(), 3);
   THROWS(heddle::register_function("cpp.add", Function::of(add)), HEDDLE_EINVAL);
   heddle::register_function("cpp.add", Function::of([](int a, int b) { return a * b; }), true);

@@ -119,6 +119,30 @@ CASE(generations_end) {
   EQUAL(g.try_next().error().status(), HEDDLE_ELIMIT);
 }
 
+CASE(a_draft_guesses) {
+  const Generator g = opened();
+  g.append({3});
+  g.speculate(opened(), 3);
+  Generation o;
+  o.past_stops = true;
+  o.max_tokens = 20;
+  EQUAL(g.generate(o).tokens, 20u);
+  const std::vector<std::int64_t> all = g.tokens();
+  for (std::size_t k = 1; k < all.size(); k++) EQUAL(all[k], (all[k - 1] + 1) % 16);
+  EQUAL(g.stats().guessed, 15u);
+  EQUAL(g.stats().accepted, 15u);
+  EQUAL(g.stats().runs, 5u); // each computes three guesses and chooses one token more
+  heddle::Sampling s;
+  s.biases = {{1, 100.0F}};
+  EQUAL(g.next(s), 1);
+  g.append({9});
+  EQUAL(g.next(), 10);
+  g.speculate(Generator());
+  EQUAL(g.next(), 11);
+  EQUAL(g.try_speculate(opened(), 17).error().status(), HEDDLE_EINVAL);
+  EQUAL(Generator().try_speculate(g).error().status(), HEDDLE_EINVAL);
+}
+
 CASE(sampling_options_count) {
   const Generator g = opened();
   g.append({3});
@@ -138,6 +162,7 @@ CASE(sampling_options_count) {
 
 CASE(cancel_from_another_thread) {
   const Generator g = opened();
+  g.speculate(opened());
   std::atomic<bool> over{false};
   std::thread other([&] {
     while (!over) {

@@ -93,8 +93,13 @@ MAYBE_UNUSED static void runs_are_in_order_with_the_callers_work(void **state) {
     OK(heddle_executor_wait(t.ex, HEDDLE_FOREVER, &err));
   }
   expect_no_copies(t.ex);
+  if (is_opencl()) FAILS(heddle_executor_use_stream(t.ex, dev, 0, &err), HEDDLE_EINVAL); /* the one of before stays */
+  ramp(in, ROUNDS);
   stream_copy(stream, x, in, true);
   OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err)); /* comes after the copy too */
+  stream_copy(stream, y, out, false);
+  stream_end(stream, 0, false);
+  expect(out, 2, ROUNDS);
   OK(heddle_executor_use_stream(t.ex, NULL, 0, &err));
   OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
   stream_end(stream, 0, true);

@@ -1,7 +1,7 @@
 /* tests/executor/test_hang_opencl.c: devices that hang. A failover takes the time of the watchdog and little more, on sim and on
  * PoCL, where a kernel of the test's own occupies every core until a host flag is set after the failover.
  * labels: serial
- * timeout: 300
+ * timeout: 900
  */
 #if defined(HEDDLE_TEST_OPENCL)
 #define CL_TARGET_OPENCL_VERSION 120
@@ -10,14 +10,42 @@
 #include <sched.h>
 #endif
 
+#include <stdlib.h>
+
 #include "core/alloc.h"
 #include "core/context.h"
+#include "core/device.h"
 #include "core/failure.h"
 #include "executor/rig.h"
 
 /* How long it takes is printed; no time decides but a guard that is many times what is promised, half a second behind the
  * watchdog. */
-enum { WATCHDOG_MS = 100, GUARD_MS = 10000, ROUNDS = 12 };
+enum { WATCHDOG_MS = 100, GUARD_MS = 10000, ROUNDS = 12, ROUNDS_OPENCL = 4 };
+
+/* HEDDLE_TEST_ROUNDS of the environment, for a soak. */
+static int rounds_of(int rounds) {
+  const char *asked = getenv("HEDDLE_TEST_ROUNDS");
+  return asked != NULL && atoi(asked) > 0 ? atoi(asked) : rounds;
+}
+
+/* The times of all rounds, which are only printed. */
+typedef struct times {
+  double least, most, sum;
+  int n;
+} times;
+
+static void add_time(times *t, double ms) {
+  if (t->n == 0 || ms < t->least) t->least = ms;
+  if (ms > t->most) t->most = ms;
+  t->sum += ms;
+  t->n++;
+  assert_true(ms >= WATCHDOG_MS && ms <= WATCHDOG_MS + GUARD_MS);
+}
+
+static void print_times(const char *what, const times *t) {
+  print_message("%s: %d failovers took %.0f to %.0f ms, %.0f on average, %d of them the watchdog's\n", what, t->n,
+                t->least, t->most, t->sum / t->n, WATCHDOG_MS);
+}
 
 static const int64_t shape[1] = {64};
 
@@ -77,20 +105,19 @@ static void close_subject(subject *t) {
 
 /* What hung work may still touch is kept only until the device is quiet: nothing is left behind, round by round. */
 static void on_sim(void **state) {
-  double least = 1e9;
+  times all = {0};
   int64_t live = 0;
   (void)state;
-  for (int round = 0; round < ROUNDS; round++) {
+  for (int round = 0; round < rounds_of(ROUNDS); round++) {
     subject t = {0};
     OK(open_subject(&t, "log=off;sim.hang=3;sim.watchdog_ms=100", "sim:0", "sim:0,cpu"));
-    const double ms = run_once(&t);
+    add_time(&all, run_once(&t));
     assert_int_equal(stats_of(&t).failovers, 1);
-    if (ms < least) least = ms;
+    assert_int_equal(stats_of(&t).orphan_bytes, 0); /* it was reset */
     close_subject(&t);
     if (round == 1) live = (int64_t)heddle__alloc_live();
   }
-  print_message("a failover took %.0f ms, %d of them the watchdog's\n", least, WATCHDOG_MS);
-  assert_true(least >= WATCHDOG_MS && least <= WATCHDOG_MS + GUARD_MS);
+  print_times("sim", &all);
   assert_int_equal((int64_t)heddle__alloc_live(), live);
 }
 
@@ -110,12 +137,12 @@ typedef struct spinner {
   __typeof__(&name) call_##name; \
   *(void **)&call_##name = dlsym(library, #name)
 
-/* Every core of the device runs a kernel that does not end. False where PoCL's library is not there. */
-static bool spin(spinner *s) {
+/* Every core of the device runs a kernel that does not end. */
+static void spin(spinner *s) {
   static const char *source = "kernel void spin(ulong at) { volatile global int *flag = (volatile global int *)at;"
                               " atomic_inc(flag + 1); while (*flag == 0) {} }";
   void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return false;
+  assert_non_null(library);
   s->library = library;
   FUNCTION(clGetPlatformIDs);
   FUNCTION(clGetDeviceIDs);
@@ -146,7 +173,6 @@ static bool spin(spinner *s) {
   assert_int_equal(call_clGetDeviceInfo(device, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof cores, &cores, NULL), CL_SUCCESS);
   const uint64_t start = heddle__now_ns();
   while (*(volatile int *)&s->flag[1] < (int)cores && heddle__now_ns() - start < 20000 * MS) sched_yield();
-  return true;
 }
 
 /* The kernel ends. */
@@ -166,26 +192,63 @@ static void let_go(spinner *s) {
 }
 #undef FUNCTION
 
-static void on_opencl(void **state) {
+/* Opened, with a run that kept its watchdog: on a loaded machine the first kernels may take longer. */
+static heddle_status open_on_opencl(subject *t) {
+  heddle_status s = HEDDLE_EFAILED;
+  for (int i = 0; i < 20; i++) {
+    s = open_subject(t, "log=off;opencl.watchdog_ms=100;opencl.cache_dir=off", "opencl:0", "opencl:0,cpu");
+    if (s == HEDDLE_OK) run_once(t);
+    if (s == HEDDLE_OK && stats_of(t).failovers == 0) return HEDDLE_OK;
+    const heddle_error why = err;
+    close_subject(t);
+    *t = (subject){0};
+    err = why;
+    if (s != HEDDLE_OK) return s;
+  }
+  fail_msg("work that does not hang takes longer than its watchdog again and again");
+  return s;
+}
+
+/* OpenCL stops no kernel: what it may still access is counted, and freed once it has ended. */
+static heddle_status one_round(times *all) {
   subject t = {0};
   spinner s = {0};
+  heddle_device *dev = NULL;
+  const heddle_status opened = open_on_opencl(&t);
+  if (opened != HEDDLE_OK) return opened;
+  OK(heddle_context_find_device(t.ctx, "opencl:0", &dev, &err));
+  spin(&s);
+  add_time(all, run_once(&t));
+  assert_int_equal(stats_of(&t).failovers, 1);
+  assert_true(stats_of(&t).orphan_bytes > 0);
+  assert_true(atomic_load(&dev->orphan_bytes) > 0);
+  let_go(&s);
+  run_once(&t);
+  heddle_executor_release(t.ex);
+  heddle_model_release(t.model);
+  assert_int_equal(atomic_load(&dev->orphan_bytes), 0);
+  heddle_graph_release(t.graph);
+  heddle_context_release(t.ctx);
+  return HEDDLE_OK;
+}
+
+static void on_opencl(void **state) {
+  times all = {0};
+  int64_t live = 0;
   (void)state;
   accelerator = "opencl";
   const char *lacks = accelerator_prepare(HEDDLE_TEST_BUILD);
   if (lacks != NULL) SKIP(lacks);
-  const heddle_status opened =
-      open_subject(&t, "log=off;opencl.watchdog_ms=100;opencl.cache_dir=off", "opencl:0", "opencl:0,cpu");
-  if (opened == HEDDLE_ENODEV || opened == HEDDLE_ENOTFOUND) SKIP(err.text);
-  OK(opened);
-  run_once(&t);
-  if (!spin(&s)) SKIP("there is no libOpenCL.so.1");
-  const double ms = run_once(&t);
-  let_go(&s);
-  assert_int_equal(stats_of(&t).failovers, 1);
-  print_message("a failover took %.0f ms, %d of them the watchdog's\n", ms, WATCHDOG_MS);
-  assert_true(ms >= WATCHDOG_MS && ms <= WATCHDOG_MS + GUARD_MS);
-  run_once(&t);
-  close_subject(&t);
+  void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) SKIP("there is no libOpenCL.so.1");
+  for (int round = 0; round < rounds_of(ROUNDS_OPENCL); round++) {
+    const heddle_status s = one_round(&all);
+    if (s == HEDDLE_ENODEV || s == HEDDLE_ENOTFOUND) SKIP(err.text);
+    OK(s);
+    if (round == 1) live = (int64_t)heddle__alloc_live();
+  }
+  print_times("opencl", &all);
+  assert_int_equal((int64_t)heddle__alloc_live(), live);
 }
 
 CASES(CASE(on_sim), CASE(on_opencl))

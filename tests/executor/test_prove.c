@@ -11,13 +11,13 @@ enum { MEMORY, PINNED, OTHER, N_ALLOCS };         /* allocations: 1,024 bytes ea
 #define N_VALUES 8
 #define NONE HEDDLE__NO_VALUE
 #define R(value, alloc, offset, bytes) \
-  { alloc, value, offset, bytes, HEDDLE__READ }
+  { alloc, value, offset, bytes, HEDDLE__READ, 0 }
 #define W(value, alloc, offset, bytes) \
-  { alloc, value, offset, bytes, HEDDLE__WRITE }
+  { alloc, value, offset, bytes, HEDDLE__WRITE, 0 }
 #define RELEASE(alloc, offset, bytes) \
-  { alloc, NONE, offset, bytes, HEDDLE__RELEASE }
+  { alloc, NONE, offset, bytes, HEDDLE__RELEASE, 0 }
 #define ACQUIRE(alloc, offset, bytes) \
-  { alloc, NONE, offset, bytes, HEDDLE__ACQUIRE }
+  { alloc, NONE, offset, bytes, HEDDLE__ACQUIRE, 0 }
 
 #define MOST 4
 
@@ -76,7 +76,7 @@ static heddle_status prove_runs(const written_step *written, uint32_t n, const h
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
 
 /* What lies in memory from the start: value 7 in OTHER at 0, 64 bytes. */
-static const heddle__proof_initial constant[] = {{OTHER, 7, 0, 64}};
+static const heddle__proof_initial constant[] = {{OTHER, 7, 0, 64, 0}};
 
 #define STATUS_OF(in_flight, ...) \
   prove_runs((const written_step[]){__VA_ARGS__}, COUNT(((const written_step[]){__VA_ARGS__})), constant, 1, in_flight)
@@ -163,7 +163,7 @@ static void runs_may_have_sets_of_their_own(void **state) {
   const uint32_t first = 0;
   const heddle__proof_step steps[] = {{.stream = 1, .n_accesses = 2, .accesses = made},
                                       {.n_accesses = 1, .n_waits = 1, .accesses = &from_output, .waits = &first}};
-  const heddle__proof_initial constant_1 = {CONSTANT, 1, 0, 64};
+  const heddle__proof_initial constant_1 = {CONSTANT, 1, 0, 64, 0};
   const bool hosts[] = {true, false};
   for (uint32_t in_flight = 1; in_flight <= 5; in_flight++)
     for (uint32_t sets = 0; sets <= 6; sets++)
@@ -189,7 +189,7 @@ static void runs_may_have_sets_of_their_own(void **state) {
 static void initial_content_is_in_every_set(void **state) {
   (void)state;
   const heddle__proof_access reads = R(0, OUTPUT, 16, 16), late = R(0, OUTPUT, 32, 16);
-  const heddle__proof_initial input = {OUTPUT, 0, 16, 16};
+  const heddle__proof_initial input = {OUTPUT, 0, 16, 16, 0};
   const heddle__proof_alloc allocs[] = {{64, false, 3}};
   const bool hosts[] = {true};
   const heddle__proof_step good = {.n_accesses = 1, .accesses = &reads}, bad = {.n_accesses = 1, .accesses = &late};
@@ -230,7 +230,7 @@ static void initial_content_is_for_every_run(void **state) {
 
 static void a_run_does_not_see_the_one_before(void **state) {
   (void)state;
-  const heddle__proof_initial start[] = {{MEMORY, 0, 0, 64}};
+  const heddle__proof_initial start[] = {{MEMORY, 0, 0, 64, 0}};
   const written_step steps[] = {ON(DEV_A, R(0, MEMORY, 0, 64)), ON(DEV_A, W(0, MEMORY, 0, 64))};
   assert_int_equal(prove_runs(steps, 2, start, 1, 1), HEDDLE_EPLAN);
   assert_non_null(strstr(err.text, "hold value 0 of run 0 since step 1 of run 0"));
@@ -313,7 +313,7 @@ static void ranges_lie_in_their_allocation(void **state) {
   FAULT(0, "allocation 3 of 3", ON(DEV_A, W(0, N_ALLOCS, 0, 64)));
   FAULT(0, "value 8 of 8", ON(DEV_A, W(N_VALUES, MEMORY, 0, 64)));
   FAULT(0, "stream 4 of 4", ON(N_STREAMS, W(0, MEMORY, 0, 64)));
-  FAULT(0, "unknown mode", ON(DEV_A, {MEMORY, 0, 0, 64, (heddle__access_mode)9}));
+  FAULT(0, "unknown mode", ON(DEV_A, {MEMORY, 0, 0, 64, (heddle__access_mode)9, 0}));
   FAULT_RUNS(0, UINT32_MAX, "at least 1 run", ON(DEV_A, W(0, MEMORY, 0, 64)));
   FAULT_RUNS(UINT32_MAX, UINT32_MAX, "too many", ON(DEV_A, W(0, MEMORY, 0, 64)));
 }
@@ -321,14 +321,62 @@ static void ranges_lie_in_their_allocation(void **state) {
 static void initial_ranges_are_checked(void **state) {
   (void)state;
   const written_step step[] = {ON(DEV_A, W(0, MEMORY, 0, 64))};
-  const heddle__proof_initial outside[] = {{MEMORY, 0, 1000, 64}}, unknown[] = {{MEMORY, N_VALUES, 0, 64}},
-                              twice[] = {{OTHER, 3, 0, 64}, {OTHER, 3, 0, 64}};
+  const heddle__proof_initial outside[] = {{MEMORY, 0, 1000, 64, 0}}, unknown[] = {{MEMORY, N_VALUES, 0, 64, 0}},
+                              twice[] = {{OTHER, 3, 0, 64, 0}, {OTHER, 3, 0, 64, 0}};
   assert_int_equal(prove_runs(step, 1, outside, 1, 1), HEDDLE_EPLAN);
   assert_non_null(strstr(err.text, "initial content 0 takes 64 bytes at 1000"));
   assert_int_equal(faulty, UINT32_MAX);
   assert_int_equal(prove_runs(step, 1, unknown, 1, 1), HEDDLE_EPLAN);
   const written_step reads[] = {ON(DEV_A, R(3, OTHER, 0, 64))};
   assert_int_equal(prove_runs(reads, 1, twice, 2, 1), HEDDLE_OK);
+}
+
+/* ---- State values that are updated in place ---- */
+
+#define KEEPS(kept, value, alloc, offset, bytes) \
+  { alloc, value, offset, bytes, HEDDLE__WRITE, 1 + (kept) }
+
+static void state(const char *fault, const written_step *steps, uint32_t n, uint32_t in_flight) {
+  static const heddle__proof_initial past[] = {{MEMORY, 5, 0, 64, 1 + 6}};
+  const heddle_status s = prove_runs(steps, n, past, 1, in_flight);
+  if (s != (fault != NULL ? HEDDLE_EPLAN : HEDDLE_OK) || (fault != NULL && strstr(err.text, fault) == NULL))
+    fail_msg("%s: %s", fault != NULL ? fault : "good", s == HEDDLE_OK ? "accepted" : err.text);
+}
+
+#define STATE(fault, ...) \
+  do { \
+    const written_step steps_[] = {__VA_ARGS__}; \
+    state(fault, steps_, sizeof steps_ / sizeof steps_[0], 1); \
+  } while (0)
+
+static void a_state_value_is_kept_until_the_run_has_ended(void **unused) {
+  (void)unused;
+  const heddle__proof_access before = R(5, MEMORY, 0, 64), after = R(6, MEMORY, 0, 96),
+                             update = KEEPS(5, 6, MEMORY, 0, 96);
+  STATE(NULL, ON(DEV_A, before), ON(DEV_A, before, update), ON(DEV_A, after));
+  STATE(NULL, ON(DEV_A, update), ON(DEV_A, after), ON(DEV_A, R(6, MEMORY, 0, 96)));
+  STATE("hold the state value 5, and does not keep it", ON(DEV_A, before, W(6, MEMORY, 0, 96)), ON(DEV_A, after));
+  STATE("does not keep it", ON(DEV_A, W(0, MEMORY, 32, 16)),
+        ON(DEV_A, update)); /* bytes that are borrowed until then */
+  STATE("does not keep it", ON(DEV_A, KEEPS(4, 6, MEMORY, 0, 96)));
+  STATE("does not keep it", ON(DEV_A, KEEPS(5, 6, MEMORY, 16, 96))); /* it would begin elsewhere */
+  STATE("reads value 5 from byte 0", ON(DEV_A, update), ON(DEV_A, before));
+  STATE("nothing orders it after step 0", ON(DEV_A, before), ON(DEV_B, update));
+  STATE("reads value 6", ON(DEV_A, after), ON(DEV_A, update)); /* it is not yet made in this run */
+}
+
+static void a_state_value_is_made_in_each_run(void **unused) {
+  (void)unused;
+  const heddle__proof_access update = KEEPS(5, 6, MEMORY, 0, 96);
+  STATE("do not hold value 6", ON(DEV_A, R(5, MEMORY, 0, 64)));
+  STATE("do not hold value 6", ON(DEV_A, KEEPS(5, 6, MEMORY, 0, 32)));             /* not all of it */
+  STATE("do not hold value 6", ON(DEV_A, update), ON(DEV_A, W(0, MEMORY, 0, 16))); /* overwritten since */
+  STATE("do not hold value 6", ON(DEV_A, KEEPS(5, 4, MEMORY, 0, 96)));
+  STATE(NULL, ON(DEV_A, update), ON(DEV_A, W(0, MEMORY, 96, 16)));
+  const written_step steps[] = {ON(DEV_A, KEEPS(5, 6, MEMORY, 0, 96))};
+  state("2 runs are in flight", steps, 1, 2);
+  const heddle__proof_initial unknown = {MEMORY, 5, 0, 64, 1 + N_VALUES};
+  assert_int_equal(prove_runs(steps, 1, &unknown, 1, 1), HEDDLE_EPLAN);
 }
 
 static void nothing_is_a_plan(void **state) {
@@ -340,7 +388,7 @@ static void nothing_is_a_plan(void **state) {
   /* a value without bytes needs nothing */
   const bool host = true;
   const heddle__proof_alloc alloc = {0, true, 1};
-  const heddle__proof_access access = {0, 0, 0, 0, HEDDLE__READ};
+  const heddle__proof_access access = {0, 0, 0, 0, HEDDLE__READ, 0};
   const heddle__proof_step step = {.n_accesses = 1, .accesses = &access};
   const heddle__proof proof = {1, 1, 1, 0, 1, 1, 1, &host, &alloc, NULL, &step};
   assert_int_equal(heddle__prove(&proof, NULL, NULL), HEDDLE_OK);
@@ -374,11 +422,11 @@ static heddle_status scattered(bool with_fault, uint32_t *expected) {
   heddle__proof_access *accesses = calloc((size_t)MANY * 2, sizeof *accesses);
   heddle__proof_step *steps = calloc((size_t)MANY * 2, sizeof *steps);
   assert_true(last != NULL && accesses != NULL && steps != NULL);
-  accesses[n++] = (heddle__proof_access){0, 0, 0, GRAINS, HEDDLE__WRITE};
+  accesses[n++] = (heddle__proof_access){0, 0, 0, GRAINS, HEDDLE__WRITE, 0};
   for (uint32_t value = 1; value < MANY; value++) {
     seed = seed * 1664525u + 1013904223u;
     uint32_t bytes = 1 + (seed >> 8) % (value % 50 == 0 ? 6000 : 40), offset = (seed >> 12) % (GRAINS - bytes);
-    accesses[n++] = (heddle__proof_access){0, value, offset, bytes, HEDDLE__WRITE};
+    accesses[n++] = (heddle__proof_access){0, value, offset, bytes, HEDDLE__WRITE, 0};
     for (uint32_t i = 0; i < bytes; i++) last[offset + i] = value;
   }
   uint32_t broken = 0;
@@ -422,5 +470,6 @@ CASES(CASE(conflicts_need_an_order), CASE(order_is_transitive), CASE(every_reade
       CASE(a_read_sees_its_value), CASE(initial_content_is_for_every_run), CASE(a_run_does_not_see_the_one_before),
       CASE(in_place_reads_first), CASE(a_workspace_holds_nothing), CASE(a_device_needs_a_release),
       CASE(the_host_needs_an_acquire), CASE(releases_race_like_reads), CASE(ranges_lie_in_their_allocation),
-      CASE(initial_ranges_are_checked), CASE(nothing_is_a_plan), CASE(memory_may_be_out),
+      CASE(initial_ranges_are_checked), CASE(a_state_value_is_kept_until_the_run_has_ended),
+      CASE(a_state_value_is_made_in_each_run), CASE(nothing_is_a_plan), CASE(memory_may_be_out),
       CASE(many_ranges_are_told_apart))

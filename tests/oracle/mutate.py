@@ -381,6 +381,54 @@ def other_streams(plan, rng):
     return plan["stream_sets"] != old
 
 
+# State values that are updated in place.
+
+
+def states(plan):
+    return [i for i in plan["initial"] if "becomes" in i]
+
+
+def drop_keep(plan, rng):
+    """An update does not say that it keeps the value, or says it of another."""
+    found = [a for _, a in accesses(plan, "write") if "keeps" in a]
+    if not found:
+        return False
+    one = rng.choice(found)
+    if rng.random() < 0.7:
+        del one["keeps"]
+    else:
+        one["keeps"] = rng.randrange(len(plan["values"]))
+    return True
+
+
+def read_state(plan, rng):
+    """Some step reads the value as the run found it, perhaps after the update."""
+    if states(plan):
+        one = {k: v for k, v in rng.choice(states(plan)).items() if k != "becomes"}
+        rng.choice(plan["steps"])["accesses"].append(dict(one, mode="read"))
+    return bool(states(plan))
+
+
+def borrow_state(plan, rng):
+    """A step has its workspace where a state value lies."""
+    if states(plan):
+        one = {k: v for k, v in rng.choice(states(plan)).items() if k != "becomes"}
+        rng.choice(plan["steps"])["accesses"].append(dict(one, mode="write", value=-1))
+    return bool(states(plan))
+
+
+def forget_state(plan, rng):
+    """An input is no longer what the run before made, or becomes another value."""
+    if not states(plan):
+        return False
+    one = rng.choice(states(plan))
+    if rng.random() < 0.5:
+        del one["becomes"]
+    else:
+        one["becomes"] = rng.randrange(len(plan["values"]))
+    return True
+
+
 # How often each kind is taken: harmless ones too, so that a checker that always refuses would be found out.
 KINDS = {
     drop_wait: 16, move_wait: 14, move_waiter: 8, add_wait: 3, drop_redundant_wait: 5, swap_in_stream: 9,
@@ -389,14 +437,16 @@ KINDS = {
     wrong_value: 3, more_runs: 5, one_buffer: 10, more_buffers: 3, other_streams: 5,
 }
 
+OF_STATES = {**KINDS, drop_keep: 30, read_state: 30, borrow_state: 15, forget_state: 15}
 
-def mutant(plan, seed):
+
+def mutant(plan, seed, kinds=KINDS):
     """(name of what was done, the changed copy of the plan); one change in most, two or three in some."""
     rng = random.Random(f"mutant {seed}")
     plan, done = copy.deepcopy(plan), []
     wanted = rng.choice([1, 1, 1, 1, 2, 3])
     while len(done) < wanted:
-        kind = rng.choices(list(KINDS), KINDS.values())[0]
+        kind = rng.choices(list(kinds), kinds.values())[0]
         if kind(plan, rng):
             done.append(kind.__name__)
     return " + ".join(done), plan

@@ -59,6 +59,10 @@ def shape_faults(plan):
     for i, initial in enumerate(plan["initial"]):
         if outside(initial) or not 0 <= initial["value"] < len(plan["values"]):
             yield f"initial content {i} is out of range"
+        if not -1 <= initial.get("becomes", -1) < len(plan["values"]):
+            yield f"initial content {i} becomes no value"
+        if "becomes" in initial and plan["in_flight"] > 1:
+            yield f"initial content {i} becomes another value while several runs are in flight"
     for i, step in enumerate(plan["steps"]):
         if not 0 <= step["stream"] < len(plan["streams"]):
             yield f"step {i} is on no stream"
@@ -110,6 +114,28 @@ def race_faults(runs, touching, where):
                 yield f"{runs.name(a)} and {runs.name(b)} race for {where}"
 
 
+def made_by_run_before(runs, node, writer, content, initial):
+    """Whether a read of a state value sees what the run before made of it."""
+    return (initial is not None and writer // runs.n + 1 == node // runs.n
+            and (content["value"], content["offset"]) == (initial.get("becomes"), initial["offset"]))
+
+
+def state_faults(runs, touching, initial, where):
+    """Of a piece with a state value: what is written there first in a run keeps it, and last is what it becomes."""
+    for run in range(runs.runs):
+        writes = {n: a for n, a in touching if a["mode"] == WRITE and n // runs.n == run}
+        for n, a in writes.items():
+            if not any(runs.ordered(m, n) for m in writes):
+                if (a.get("keeps"), a["offset"]) != (initial["value"], initial["offset"]):
+                    yield f"{runs.name(n)} does not keep the state value in {where}"
+        last = last_of(runs, list(writes))
+        if not last:
+            yield f"run {run} does not make the state value in {where}"
+        for n in last:
+            if (writes[n]["value"], writes[n]["offset"]) != (initial["becomes"], initial["offset"]):
+                yield f"{runs.name(n)} leaves another value than the state's in {where}"
+
+
 def sight_faults(plan, runs, touching, initial, coherent, where):
     """Of each access that reads or writes the piece: what came before it must be seen, and be the right value."""
     writes = [(n, a) for n, a in touching if a["mode"] == WRITE]
@@ -131,7 +157,10 @@ def sight_faults(plan, runs, touching, initial, coherent, where):
         elif len(last) == 1:
             content = earlier[last[0]]
             right = last[0] // runs.n == node // runs.n and content["value"] == access["value"]
-            if not right or content["offset"] != access["offset"]:
+            right = right and content["offset"] == access["offset"]
+            if initial is not None and (initial["value"], initial["offset"]) == (access["value"], access["offset"]):
+                right = right or made_by_run_before(runs, node, last[0], content, initial)
+            if not right:
                 yield f"{runs.name(node)} reads value {access['value']} from {where}, but {runs.name(last[0])} wrote"
         elif initial is None or (initial["value"], initial["offset"]) != (access["value"], access["offset"]):
             yield f"{runs.name(node)} reads value {access['value']} from {where}, where it never was"
@@ -159,6 +188,9 @@ def faults(plan):
                 yield from race_faults(runs, touching, where)
                 yield from sight_faults(plan, runs, touching, initial[-1] if initial else None,
                                         properties["coherent"], where)
+                for state in initial:
+                    if "becomes" in state:
+                        yield from state_faults(runs, touching, state, where)
 
 
 def first_fault(plan):

@@ -158,3 +158,43 @@ def test_they_agree_on_plans_with_opencl(setting, prove, monkeypatch):
     if "opencl:1" not in subprocess.run([build / "bin" / "heddle", "devices"], capture_output=True, text=True).stdout:
         pytest.skip("there are no two OpenCL devices")
     agree_on_real_plans(prove, 24, 4, ("cpu", "opencl:0", "opencl:1", "sim:0"), ("--set", setting, *PAGES))
+
+
+def caches(layers):
+    """A model with caches along their first dimension: one is read beside its update, one has another reader."""
+    onnx = pytest.importorskip("onnx")
+    helper, info, real = onnx.helper, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    nodes, inputs, outputs = [], [info("x0", real, [1, 64])], []
+    for n in range(layers):
+        inputs.append(info(f"past_{n}", real, ["past", 64]))
+        outputs.append(info(f"present_{n}", real, ["total", 64]))
+        nodes += [helper.make_node("Sigmoid", [f"x{n}"], [f"new_{n}"], name=f"new_{n}"),
+                  helper.make_node("Concat", [f"past_{n}", f"new_{n}"], [f"present_{n}"], name=f"present_{n}", axis=0),
+                  helper.make_node("ReduceSum", [f"present_{n}"], [f"sum_{n}"], name=f"sum_{n}"),
+                  helper.make_node("ReduceMax", [f"past_{n}"] if n % 2 else [f"new_{n}"], [f"most_{n}"], name=f"most_{n}"),
+                  helper.make_node("Sub", [f"sum_{n}", f"most_{n}"], [f"change_{n}"], name=f"change_{n}"),
+                  helper.make_node("Add", [f"new_{n}", f"change_{n}"], [f"x{n + 1}"], name=f"x{n + 1}")]
+    outputs.append(info(f"x{layers}", real, [1, 64]))
+    graph = helper.make_graph(nodes, "caches", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+@pytest.mark.parametrize("devices, place", [
+    ("cpu", ()), ("sim:0", ()), ("sim:0,cpu", ("--place", "*1=cpu")),
+    ("sim:0,sim:1,cpu", ("--place", "sum_*=sim:1", "--place", "*2=cpu"))])
+def test_they_agree_on_state_values(devices, place, prove, tmp_path):
+    path, words = plans.tool()
+    if path is None:
+        pytest.skip(words)
+    (tmp_path / "caches.onnx").write_bytes(caches(4).SerializeToString())
+    done = subprocess.run([path, "plan", "--json", tmp_path / "caches.onnx", "--state", "auto", "--dim", "past=6",
+                           "--device", devices, *place], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert len(mutate.states(plan)) == sum(one["in_place"] for one in plan["states"]) > 0, plan["states"]
+    assert prove([plan]) == ["ok"] and oracle.first_fault(plan) is None
+    made = [mutate.mutant(plan, f"state {k}", mutate.OF_STATES) for k in range(max(150, sizes.count(300)))]
+    answers = prove([plan for _, plan in made])
+    assert list(disagreements([name for name, _ in made], [plan for _, plan in made], answers)) == []
+    alone = {name for (name, _), answer in zip(made, answers) if answer.startswith("refused") and "+" not in name}
+    assert {"drop_keep", "borrow_state", "read_state"} <= alone, alone

@@ -26,10 +26,11 @@ WRITE, READ, COPY, FILL, RUN, RECORD, WAIT, REPLAY, MARK, RESUME = range(48, 58)
 
 
 class Server:
-    """heddle device-server WORD...; port: of TCP, where it listens there; err(): what it wrote to stderr so far."""
+    """heddle device-server WORD...; port: of TCP, where it listens there; err(): what it wrote to stderr so far. before: words of a
+    command that runs it and becomes it."""
 
-    def __init__(self, *words, **env):
-        self._p = subprocess.Popen([str(TOOL), "device-server", *map(str, words)], stdin=subprocess.DEVNULL,
+    def __init__(self, *words, before=(), **env):
+        self._p = subprocess.Popen([*before, str(TOOL), "device-server", *map(str, words)], stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(**env))
         self._err = []
         self._reader = threading.Thread(target=lambda: self._err.extend(self._p.stderr), daemon=True)

@@ -179,7 +179,19 @@ def ml_cases():
                                      keys_floats=[2.5, float("nan"), -1.0], values_int64s=[4, 5, 6])
 
 
-CASES = {"ml": ml_cases, "random": random_cases, "batch": batch_cases, "narrow": narrow_cases, "quantised": quantised_cases, "attention": attention_cases}
+def layer_cases():
+    """What a layer's normalisation keeps, in each type that stash_type names. As float64 it has the digits of its operand's type."""
+    rng = np.random.default_rng(6)
+    for of_x in REALS:
+        for kept in REALS:
+            if kept is np.float64 and of_x is not np.float64:
+                continue
+            operands = {"x": cast(rng.normal(3, 2, (4, 5, 33)), of_x), "s": cast(rng.normal(1, 1, 33), of_x), "b": cast(rng.normal(0, 1, 33), of_x)}
+            results = {"y": number(of_x), "mean": number(kept), "less": number(kept)}
+            yield f"layer {of_x} {kept}", *case("LayerNormalization", operands, results, opset=17, stash_type=number(kept))
+
+
+CASES = {"ml": ml_cases, "layer": layer_cases, "random": random_cases, "batch": batch_cases, "narrow": narrow_cases, "quantised": quantised_cases, "attention": attention_cases}
 # Of the type: bits of the results that may differ, where operators are not exact.
 ROUGH = {np.dtype(np.float32): 2e-6, np.dtype(np.float64): 1e-12, np.dtype(np.float16): 2e-3, np.dtype(ml_dtypes.bfloat16): 1e-2}
 

@@ -1,11 +1,13 @@
 """Kernels of the cpu plugin that have a fast form, at shapes that meet its edges: RNN, GRU and LSTM of float32 against the
 general kernels in float64, DFT against numpy, depthwise Conv and ConvTranspose to few channels against sums written out,
-float16 through float32's kernels, the operators that pick elements, 16-bit quantisation.
+float16 through float32's kernels, the operators that pick elements, 16-bit quantisation, exponentials and their kin
+against float64, Resize against products of matrices, pools whose window reaches over the end.
 
 labels: ctypes
 timeout: 240
 """
 import itertools
+import math
 
 import capi
 import ml_dtypes
@@ -19,6 +21,7 @@ F, D = np.float32, np.float64
 @pytest.fixture(scope="module", params=["auto", "off"])
 def ctx(request):
     context = capi.Context(config="off", cpu__onednn=request.param, threads="2")
+    context.onednn = request.param
     yield context
     context.close()
 
@@ -168,3 +171,98 @@ def test_quantised_to_16_bits(ctx, dtype):
         want = np.clip(np.rint((x / s).astype(D)) + zero, limits.min, limits.max).astype(dtype)
         np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(back, (want.astype(F) - F(zero)) * s)
+
+
+def erf(x):
+    return np.vectorize(math.erf)(x)
+
+
+CURVES = {"Exp": np.exp, "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Tanh": np.tanh, "Erf": erf,
+          "Gelu": lambda x: x * (1 + erf(x / np.sqrt(2))) / 2}
+
+
+@pytest.mark.parametrize("op", CURVES)
+def test_curves(ctx, op):
+    """Within a few units in the last place, also below the normal range, and the same wherever an element lies."""
+    rng = np.random.default_rng(8)
+    x = np.concatenate([rng.uniform(-104, 88.7, 500), rng.standard_normal(500), rng.standard_normal(507) * 1e-3]).astype(F)
+    got, = one(ctx, op, {}, {"x": x}, ["y"])
+    want = CURVES[op](x.astype(D))
+    if op == "Gelu":  # near 0 it is a difference of like numbers
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-7 * np.maximum(1, np.abs(x)).max())
+    else:
+        np.testing.assert_allclose(got, want, rtol=4e-7, atol=2e-45)
+    later, = one(ctx, op, {}, {"x": x[11:]}, ["y"])
+    if ctx.onednn == "off":
+        np.testing.assert_array_equal(got[11:], later)
+    ends, = one(ctx, op, {}, {"x": np.array([np.inf, -np.inf, np.nan, 0.0], F)}, ["y"])
+    assert np.isnan(ends[2]) and ends[3] == want.dtype.type(CURVES[op](np.zeros(1)))[0]
+    if op != "Gelu":
+        np.testing.assert_array_equal(ends[:2], CURVES[op](np.array([np.inf, -np.inf])).astype(F))
+
+
+def blend(n, size, mode):
+    """The matrix that resizes n elements to size: half_pixel, linear or Keys' cubic."""
+    m = np.zeros((size, n))
+    for i in range(size):
+        x = (i + 0.5) * n / size - 0.5
+        for k in range(math.floor(x) - 1, math.floor(x) + 3):
+            d, a = abs(x - k), -0.75
+            near = ((a + 2) * d - (a + 3)) * d * d + 1 if d <= 1 else ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+            m[i, min(max(k, 0), n - 1)] += max(0, 1 - d) if mode == "linear" else near if d < 2 else 0
+    return m
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_resize(ctx, mode):
+    rng = np.random.default_rng(9)
+    for shape, sizes in (((2, 3, 9, 70), (2, 3, 17, 150)), ((1, 2, 20, 30), (1, 2, 7, 61)), ((3, 5), (3, 129)),
+                         ((2, 3, 4, 5, 6), (2, 3, 9, 7, 66))):
+        x = rng.standard_normal(shape).astype(F)
+        got, = one(ctx, "Resize", {"mode": mode}, {"x": x, "s": np.array(sizes)}, ["y"], ["x", "", "", "s"])
+        want = x.astype(D)
+        for d, (n, size) in enumerate(zip(shape, sizes)):
+            if n != size:
+                want = np.moveaxis(np.tensordot(blend(n, size, mode), want, (1, d)), 0, d)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_repeated(ctx):
+    rng = np.random.default_rng(10)
+    attrs = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    for down, across, width in itertools.product((1, 2, 3), (1, 2, 3, 4), (1, 5, 40)):
+        x = rng.standard_normal((2, 3, 4, width)).astype(F)
+        got, = one(ctx, "Resize", attrs, {"x": x, "s": np.array([2, 3, 4 * down, width * across])}, ["y"], ["x", "", "", "s"])
+        np.testing.assert_array_equal(got, x.repeat(down, 2).repeat(across, 3))
+
+
+def test_many_elements(ctx):
+    rng = np.random.default_rng(11)
+    for axis, dtype, kind in itertools.product((0, 1), (F, D, np.uint8), (np.int64, np.int32)):
+        x = rng.integers(0, 200, (9, 21)).astype(dtype)
+        index = rng.integers(-x.shape[axis], x.shape[axis], (7, 19)).astype(kind)
+        got, = one(ctx, "GatherElements", {"axis": axis}, {"x": x, "i": index}, ["y"])
+        cut = x[:, :19] if axis == 0 else x[:7]
+        np.testing.assert_array_equal(got, np.take_along_axis(cut, index.astype(np.int64), axis))
+        index[0] = 0
+        for at, value in itertools.product((0, 8, 18), (x.shape[axis], -x.shape[axis] - 1)):
+            bad = index.copy()
+            bad[0, at] = value
+            with pytest.raises(capi.HeddleError, match="out of range"):
+                one(ctx, "GatherElements", {"axis": axis}, {"x": x, "i": bad}, ["y"])
+
+
+def test_windows_over_the_end(ctx):
+    """With ceil_mode a window that is larger than the padded operand counts once if it is no stride too large."""
+    rng = np.random.default_rng(12)
+    x = rng.standard_normal((2, 3, 4, 5)).astype(F)
+    attrs = {"kernel_shape": [6, 7], "strides": [3, 4], "pads": [1, 0, 0, 1], "ceil_mode": 1}
+    got, = one(ctx, "MaxPool", attrs, {"x": x}, ["y"])
+    np.testing.assert_array_equal(got, x.max((2, 3), keepdims=True))
+    for dilations in ([1, 1], [2, 1]):
+        got, = one(ctx, "AveragePool", {**attrs, "dilations": dilations, "kernel_shape": [6 if dilations[0] == 1 else 3, 7]},
+                   {"x": x}, ["y"])
+        want = x[:, :, [0, 1, 2, 3] if dilations[0] == 1 else [1, 3]].astype(D).mean((2, 3), keepdims=True)
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    with pytest.raises(capi.HeddleError, match="at least 9 with padding"):
+        one(ctx, "MaxPool", {**attrs, "kernel_shape": [9, 7]}, {"x": x}, ["y"])

@@ -43,12 +43,25 @@ def test_tokens(folder):
     drawn = [tokens(folder, "--max-tokens", "12", "--temperature", "2", "--top-k", "20", "--seed", seed)["tokens"] for seed in (1, 1, 2)]
     assert drawn[0] == drawn[1] != drawn[2]
     assert tokens(folder, "--max-length", "8")["new_tokens"] == 5
+    guided = tokens(folder, "--max-tokens", "12", "--draft", folder, "--draft-tokens", "3", "--draft-device", "sim:0,cpu")
+    assert guided["tokens"] == whole["tokens"] and whole["guessed"] == 0 < guided["accepted"] <= guided["guessed"]
+    lines = good("generate", folder, "--tokens", folder / "prompt.npy", "--device", "cpu", "--past-stops", "--max-tokens", "5",
+                 "--draft", folder).splitlines()
+    assert lines[-1].endswith(" guesses of the draft were taken")
+    assert tokens(folder, "--max-tokens", "3", "--logit-bias", "7=1e4")["tokens"] == [7, 7, 7]
+    first = whole["tokens"][0]
+    assert tokens(folder, "--max-tokens", "1", "--logit-bias", f"{first}=-inf")["tokens"] != [first]
 
 
 def test_wrong_words(folder):
     prompt = folder / "prompt.npy"
     for words in ([], ["--tokens", prompt, "--prompt", "x"], ["--tokens", prompt, "--stop", "x"], ["--tokens", prompt, "--stop-token", "x"]):
         assert "heddle generate" in failing(2, "generate", folder, *words)
+    for bias in ("7", "7=", "=1", "7=x", "x=1", "-1=2"):
+        assert "TOKEN=X" in failing(2, "generate", folder, "--tokens", prompt, "--logit-bias", bias)
+    assert "--draft" in failing(2, "generate", folder, "--tokens", prompt, "--draft-tokens", "3")
+    assert "17 guesses" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--draft", folder, "--draft-tokens", "17")
+    assert "160" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--logit-bias", "160=1")
     assert "expected tokens" in failing(1, "generate", folder, "--tokens", folder / "bad.npy")
     assert "'input_ids' is 160" in failing(1, "generate", folder, "--tokens", folder / "far.npy", "--device", "cpu")
     assert "top_p" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--temperature", "1", "--top-p", "2")

@@ -4,10 +4,12 @@ timeout: 300
 import json
 
 import numpy as np
+import onnx
 import onnx_files as files
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
 from tool_case import failing, good
+from tool_case import heddle as tool
 
 F = np.float32
 X = np.linspace(-1, 1, 6, dtype=F).reshape(2, 3)
@@ -67,7 +69,54 @@ FORMS = {
     "a function of an earlier opset": model([CALL], imports=[("mine", 1), ("", 18)], functions=[twice(13)]),
     "a function of a later opset": model([CALL], imports=[("mine", 1), ("", 13)], functions=[twice(19)]),
 }
-FORMS |= {f"format {ir}": model([ADD], [info("x"), info("w", (3,))], tensors=[W], imports=[("", 8)], ir=ir) for ir in (3, 4, 7, 9, 11, 12)}
+FORMS |= {f"format {ir}": model([ADD], [info("x"), info("w", (3,))], tensors=[W], imports=[("", 8)], ir=ir) for ir in (1, 2, 3, 4, 7, 9, 11, 12)}
+
+
+def cut(kind, numbers):
+    """Numbers that do not fit the tensor's type."""
+    proto = onnx.TensorProto(name="w", data_type=kind, dims=[3])
+    (proto.uint64_data if kind == TensorProto.UINT32 else proto.int32_data).extend(numbers)
+    return model([helper.make_node("Cast", ["w"], ["f"], to=1), helper.make_node("Add", ["x", "f"], ["y"])], tensors=[proto])
+
+
+SOFTMAX = helper.make_node("Softmax", ["x"], ["y"], axis=0)  # another one from opset 13 on
+WARNED = {  # files that are wrong: what is said of them
+    "a dimension of an output": (model([RELU, NEG], outputs=[info("y", (2, 4))]), "'y' is declared float32 [2, 4], and is float32 [2, 3]"),
+    "an output's rank": (model([RELU, NEG], outputs=[info("y", ())]), "'y' is declared float32 [], and is float32 [2, 3]"),
+    "an open output's rank": (model([RELU, NEG], [info("x", ("a", "b"))], [info("y", ("a",))]), "'y' is declared float32 [a], and is float32 [2, 3]"),
+    "an output that is an input": (model([RELU], outputs=[info("t"), info("x", (3, 2))]), "'x' is declared with two shapes"),
+    "two opsets": (model([SOFTMAX], imports=[("", 11), ("", 17)]), "opset 11 and of opset 17, and read as the latter"),
+    "two opsets, the earlier last": (model([SOFTMAX], imports=[("", 17), ("ai.onnx", 11)]), "opset 17 and of opset 11"),
+    "uint8": (cut(TensorProto.UINT8, [300, -1, 255]), "tensor 'w': 2 numbers of int32_data do not fit"),
+    "int8": (cut(TensorProto.INT8, [200, -1, -129]), "tensor 'w': 2 numbers"),
+    "uint16": (cut(TensorProto.UINT16, [65536, -1, 1]), "tensor 'w': 2 numbers"),
+    "int16": (cut(TensorProto.INT16, [65535, -32769, 1]), "tensor 'w': 2 numbers"),
+    "uint32": (cut(TensorProto.UINT32, [2 ** 32, 2 ** 33 + 5, 1]), "tensor 'w': 2 numbers of uint64_data"),
+    "bool": (cut(TensorProto.BOOL, [2, 0, 1]), "tensor 'w': 1 numbers of int32_data do not fit its type, and are taken as true"),
+}
+NO_RANK = {
+    "elementwise": ([RELU, NEG], ()), "product": ([helper.make_node("MatMul", ["x", "w"], ["y"])], [numpy_helper.from_array(np.eye(3, 5, dtype=F), "w")]),
+    "sum": ([helper.make_node("ReduceSum", ["x"], ["t"], keepdims=0), NEG], ()), "softmax": ([SOFTMAX], ()),
+    "shape": ([helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Expand", ["w", "s"], ["y"])], [numpy_helper.from_array(F(2), "w")]),
+}
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_wrong_files_that_are_read(tmp_path, name):
+    proto, words = WARNED[name]
+    path = files.save(tmp_path, proto)
+    seen = tool("run", path, "--device", "cpu", *files.words_for(tmp_path, {"x": X}), "--output-dir", tmp_path)
+    assert seen.status == 0 and seen.err.count("warning") == 1 and words in seen.err, seen
+    files.same(files.outputs_of(tmp_path), files.expected(proto, {"x": X}))
+
+
+@pytest.mark.parametrize("opset", [11, 17])
+@pytest.mark.parametrize("name", NO_RANK)
+def test_inputs_without_a_rank(tmp_path, name, opset):
+    nodes, tensors = NO_RANK[name]
+    proto = model(nodes, [info("x", None)], [info("y", None)], tensors, imports=[("", opset)])
+    for given in ({"x": X}, {"x": np.linspace(-2, 2, 12, dtype=F).reshape(2, 2, 3)}):
+        files.same(files.run(files.save(tmp_path, proto), given), files.expected(proto, given))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -133,3 +182,36 @@ def test_where_weights_lie(tmp_path, more, size):
     for key, value in {"location": "w.bin", **more}.items():
         tensor.external_data.add(key=key, value=str(value))
     files.same(files.run(files.save(tmp_path, model([ADD], tensors=[tensor])), {"x": X}), [X + np.arange(3, dtype=F)])
+
+
+BODY = helper.make_graph([helper.make_node("Identity", ["go"], ["more"]), helper.make_node("Add", ["s", "s"], ["s2"]),
+                          helper.make_node("ArgMax", ["s"], ["most"])], "body",
+                         [bare("i"), bare("go"), bare("s")], [bare("more"), bare("s2"), bare("most")])
+SCANNED = helper.make_graph([helper.make_node("Add", ["s", "e"], ["s2"]), helper.make_node("Cast", ["e"], ["whole"], to=TensorProto.INT8)],
+                            "body", [bare("s"), bare("e")], [bare("s2"), bare("whole")])
+OPEN_NODES = [helper.make_node("Relu", ["x"], ["relu"]), helper.make_node("Greater", ["x", "relu"], ["more"]),
+              helper.make_node("TopK", ["x", "one"], ["values", "places"]), helper.make_node("Cast", ["x"], ["half"], to=TensorProto.FLOAT16),
+              helper.make_node("Where", ["more", "places", "places"], ["where"]), helper.make_node("Shape", ["half"], ["shape"]),
+              helper.make_node("If", ["flag"], ["chosen"],
+                               then_branch=helper.make_graph([helper.make_node("Neg", ["half"], ["r"])], "t", [], [bare("r")]),
+                               else_branch=helper.make_graph([helper.make_node("Abs", ["half"], ["r"])], "e", [], [bare("r")])),
+              helper.make_node("Loop", ["", "flag", "x"], ["state", "mosts"], body=BODY),
+              helper.make_node("Scan", ["row", "x"], ["sum", "wholes"], body=SCANNED, num_scan_inputs=1),
+              helper.make_node("LayerNormalization", ["x", "w"], ["normal", "mean", "deviation"])]
+OPEN_OUTPUTS = ["relu", "more", "values", "places", "half", "where", "shape", "chosen", "state", "mosts", "sum", "wholes", "normal",
+                "mean", "deviation"]
+
+
+@pytest.mark.parametrize("rows", [2, "rows"])
+def test_outputs_of_no_declared_type_have_the_inferred_one(tmp_path, rows):
+    """By ONNX's own inference; shapes too, where all is known."""
+    proto = model(OPEN_NODES, [info("x", (rows, 3)), info("row", (3,)), helper.make_tensor_value_info("flag", TensorProto.BOOL, [])],
+                  [bare(name) for name in OPEN_OUTPUTS], [ONES, numpy_helper.from_array(np.array([1]), "one")])
+    seen = json.loads(good("info", files.save(tmp_path, proto), "--json"))["outputs"]
+    known = {v.name: v.type.tensor_type for v in onnx.shape_inference.infer_shapes(proto, data_prop=True).graph.output}
+    for one in seen:
+        want = known[one["name"]]
+        assert one["dtype"] == helper.tensor_dtype_to_np_dtype(want.elem_type).name, one
+        if rows == 2 and one["name"] in ("relu", "more", "half", "shape", "normal", "mean", "deviation"):  # no value decides
+            assert one["shape"] == [d.dim_value for d in want.shape.dim], one
+    assert len(seen) == len(OPEN_OUTPUTS)

@@ -377,16 +377,37 @@ def test_attention_in_its_parts(ctx, kind, opset):
             close(np.nan_to_num(got), np.nan_to_num(want))
 
 
-@pytest.mark.parametrize("what", ["none", "causal", "softcap", "groups", "flat", "second result", "float64", "shorter mask", "cache"])
+@pytest.mark.parametrize("opset", [23, 24])
+@pytest.mark.parametrize("rows, columns", [(5, 5), (3, 7), (7, 3), (1, 4)])
+def test_causal_attention_in_its_parts(ctx, rows, columns, opset):
+    """The mask is a constant."""
+    n = Net(opset)
+    y = n.op("Attention", n.x("q", 2, 3, rows, 8), n.x("k", 2, 3, columns, 8), n.x("v", 2, 3, columns, 4), is_causal=1)
+    assert {"Attention", "Softmax"} & set(check(ctx, n, [y])[0].ops()) == {"Softmax"}
+
+
+@pytest.mark.parametrize("what", ["none", "softcap", "causal", "keys alone", "read"])
+def test_repeated_keys_of_the_operator(ctx, what):
+    """What stays the operator reads keys and values of fewer heads where they lie."""
+    n = Net(24)
+    k = repeated(n, n.x("k", 2, 2, 6, 8), 2, 3, reader=True)
+    v = n.x("v", 2, 6, 6, 8) if what == "keys alone" else repeated(n, n.x("v", 2, 2, 6, 8), 2, 3)
+    attrs = {"none": {}, "causal": {"is_causal": 1}}.get(what, {"softcap": 3.0})
+    y = n.op("Tanh", n.op("Attention", n.x("q", 2, 6, 5, 8), k[0], v, **attrs))
+    ops = check(ctx, n, [y, *([n.op("Abs", k[1])] if what == "read" else [])])[0].ops()
+    assert ("Attention" in ops) == (what not in ("none", "causal")) and ("Expand" not in ops) == (what == "softcap"), ops
+
+
+@pytest.mark.parametrize("what", ["none", "causal and mask", "softcap", "groups", "flat", "second result", "float64", "shorter mask", "cache"])
 def test_attention_that_stays(ctx, what):
     n = Net(24)
     dtype, heads = "float64" if what == "float64" else "float32", 1 if what == "groups" else 3
     q, k, v = ([n.x(name, 2, 5, 24) for name in "qkv"] if what == "flat" else
                [n.x("q", 2, 3, 5, 8, dtype=dtype), n.x("k", 2, heads, 5, 8, dtype=dtype), n.x("v", 2, heads, 5, 8, dtype=dtype)])
-    attrs = {"causal": {"is_causal": 1}, "softcap": {"softcap": 3.0}, "flat": {"q_num_heads": 3, "kv_num_heads": 3}}.get(what, {})
+    attrs = {"causal and mask": {"is_causal": 1}, "softcap": {"softcap": 3.0}, "flat": {"q_num_heads": 3, "kv_num_heads": 3}}.get(what, {})
     ins = [q, k, v]
-    if what == "shorter mask":
-        ins.append(n.x("mask", 5, 3))
+    if what in ("shorter mask", "causal and mask"):
+        ins.append(n.x("mask", 5, 3 if what == "shorter mask" else 5))
     if what == "cache":
         ins += ["", n.x("pk", 2, 3, 2, 8), n.x("pv", 2, 3, 2, 8)]
     made = n.op("Attention", *ins, outputs=3 if what in ("second result", "cache") else 1, **attrs)

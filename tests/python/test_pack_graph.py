@@ -4,6 +4,7 @@ labels: ctypes
 timeout: 200
 """
 import ctypes
+import json
 import os
 import pathlib
 import random
@@ -136,3 +137,24 @@ def test_what_is_refused(net, tmp_path):
     assert "one graph" in failing(1, "pack", tmp_path / "net.onnx", DIGITS, "-o", bad)
     (tmp_path / "broken.json").write_text("{")
     assert "broken.json" in failing(1, "pack", tmp_path / "broken.json", "-o", bad)
+
+
+def test_a_packed_graph_is_packed_again(tmp_path):
+    """As the graph that it holds: the same file, without parameters, prepared, signed, with a library; a library is not linked."""
+    first, again = tmp_path / "first.heddle", tmp_path / "again.heddle"
+    good("pack", DIGITS, "-o", first)
+    good("pack", first, "-o", again)
+    assert again.read_bytes() == first.read_bytes()
+    good("pack", again, "-o", again)
+    assert again.read_bytes() == first.read_bytes()
+    good("pack", first, "--remove-params", "-o", again)
+    assert json.loads(good("info", again, "--json"))["params"]["tensors"] == []
+    good("pack", again, "--params", DIGITS.with_suffix(".params"), "-o", again)
+    assert again.read_bytes() == first.read_bytes()
+    good("pack", first, "--for", "sim,cpu", "-o", again)
+    assert "prepared" in good("info", again)
+    good("link", first, "--for", "sim,cpu", "--name", "net", "-o", tmp_path)
+    assert "prepared" in good("info", tmp_path / "net.o")
+    (tmp_path / "lib.so").write_bytes(b"\x7fELF no library")
+    assert "lib.so: it is a library, and a graph of operators is linked" in failing(1, "link", tmp_path / "lib.so", "-o", tmp_path)
+    assert "again.heddle: a sequence number goes with a key" in failing(1, "pack", first, "--sequence", 7, "-o", again)

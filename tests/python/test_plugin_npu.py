@@ -15,7 +15,7 @@ import pytest
 from installed import exports, project, tool
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx import helper, numpy_helper
-from tool_case import SOURCE
+from tool_case import BUILD, SOURCE
 
 if os.environ.get("HEDDLE_SANITIZE"):
     pytest.skip("the library is built with a sanitizer, whose run time a plain program lacks", allow_module_level=True)
@@ -263,6 +263,42 @@ def test_a_device_that_hangs_is_reset(plugins, tmp_path):
     said = tool(*words, "retry", plugins=plugins, cwd=tmp_path, status=1, **hangs)
     assert "npu:0 was reset" in said and "it was tried 1 time more" in said and "is kept" not in said, said
     assert "1 new plans" in tool(*words, "failover", plugins=plugins, cwd=tmp_path, **hangs)
+
+
+HANGS = '''
+import json, os, sys, time
+import numpy as np
+import heddle
+threads, milliseconds = set(), []
+wanted, feed = np.load("wanted.npy"), {"x0": np.load("x0.npy")}
+for _ in range(int(sys.argv[1])):
+    context = heddle.Context({"log": "off", "npu.hang_at": "2", "npu.watchdog_ms": "100"})
+    model = heddle.load("layers.onnx", devices="npu,cpu", context=context, on_failure="failover")
+    assert np.array_equal(model.run(None, feed)[0], wanted)
+    start = time.monotonic()
+    assert np.array_equal(model.run(None, feed)[0], wanted)
+    milliseconds.append((time.monotonic() - start) * 1000)
+    del model, context
+    threads.add(len(os.listdir("/proc/self/task")))
+print(json.dumps({"threads": len(threads), "milliseconds": milliseconds}))
+'''
+
+
+def test_a_failover_from_a_hang_takes_the_watchdogs_time(plugins, tmp_path):
+    """Some rounds, or HEDDLE_TEST_ROUNDS; the time is printed, and decides nothing but that the watchdog was waited for."""
+    m = Model(4)
+    add_matmul(m, (4,), 16, 16)
+    m.save(tmp_path)
+    np.save(tmp_path / "x0.npy", m.inputs["x0"])
+    np.save(tmp_path / "wanted.npy", m.wanted["y0"])
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "python"), "HEDDLE_PLUGIN_PATH": f"{plugins}:{BUILD / 'lib' / 'heddle' / 'plugins'}"}
+    done = subprocess.run([sys.executable, "-c", HANGS, os.environ.get("HEDDLE_TEST_ROUNDS", "3")], cwd=tmp_path, env=env,
+                          capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    times = seen["milliseconds"]
+    print(f"{len(times)} failovers took {min(times):.0f} to {max(times):.0f} ms, 100 of them the watchdog's")
+    assert seen["threads"] == 1 and min(times) >= 100
 
 
 def test_memory_that_does_not_suffice_is_an_error_in_words(plugins, tmp_path):

@@ -145,6 +145,21 @@ def test_conv(contexts, seed):
     check(contexts, net, ["y"], {"x": x}, [want], f"seed {seed}")
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4])
+def test_wide_convs(contexts, kernel, stride):
+    """Channels that fill a processor's blocks and that do not, with kernels and strides of each width."""
+    for channels in (16, 32, 80, 96, 160, 288):
+        rng = np.random.default_rng(channels)
+        x, w = some(rng, np.uint8, 1, channels, 4, 12), some(rng, np.int8, 48, channels, 1, kernel)
+        pads = [0, 0, 0, int(rng.integers(0, kernel))]
+        net = Net()
+        net.x("x", *x.shape, dtype=x.dtype.name)
+        net.op("ConvInteger", "x", net.w("w", w), name="y", strides=[1, stride], pads=pads)
+        check(contexts, net, ["y"], {"x": x}, [conv_sums(x.astype(np.int64), w.astype(np.int64), pads, [1, stride], [1, 1], 1)
+                                               .astype(np.int32)], f"{channels} channels")
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_matmul(contexts, seed):
     rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ import pocl
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from tool_case import heddle
 
 RUNS = int(20 * float(os.environ.get("HEDDLE_TEST_SCALE", 1)))
 WIDTH = 16
@@ -176,3 +177,17 @@ def test_attention_over_a_cache(tmp_path, heads, groups, size, turned, mask, thr
         np.testing.assert_allclose(ex.output(0), reference.run(None, feed)[0], rtol=1e-4, atol=1e-5, err_msg=str(sizes))
     for thing in (ex, ours, ctx):
         thing.close()
+
+
+@pytest.mark.parametrize("dims", [[1000000, 1000000], ["rows", 1000000]])
+def test_memory_is_missing_for_fixed_dimensions(tmp_path, dims):
+    """The error says which dimensions of the largest input are how large, and what was needed; a number for an open one fixes it."""
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", dims), ("s", [4]), ("y", dims))]
+    nodes = [helper.make_node("ReduceSum", ["s"], ["t"], keepdims=0), helper.make_node("Mul", ["x", "t"], ["y"])]
+    graph = helper.make_graph(nodes, "large", info[:2], info[2:])
+    path = tmp_path / "large.onnx"
+    path.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString())
+    done = heddle("run", path, "--device", "cpu", "--random", *(("--dim", "rows=1000000") if "rows" in dims else ()))
+    assert done.status != 0 and "Traceback" not in done.err
+    assert "'x' dimension 0 = 1000000, 'x' dimension 1 = 1000000: 4000000000000 bytes" in done.err, done.err
+    assert "'s'" not in done.err

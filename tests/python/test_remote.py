@@ -117,6 +117,52 @@ def test_keys(tmp_path):
     assert "only its owner" in heddle("device-server", "--listen", "127.0.0.1:0", "--devices", "cpu", "--psk", tmp_path / "b").err
 
 
+class Recorder(case.Relay):
+    """Keeps what clients sent."""
+
+    def __init__(self, port):
+        self.sent = []
+        super().__init__(port)
+
+    def _carry(self, a, b, back):
+        if back:
+            return super()._carry(a, b, back)
+        mine = bytearray()
+        self.sent.append(mine)
+        with contextlib.suppress(OSError):
+            while data := a.recv(1 << 16):
+                mine += data
+                b.sendall(data)
+        self._end(a, b)
+
+
+@pytest.mark.parametrize("how", ["key", "certificates"])
+def test_a_handshake_that_is_replayed(tmp_path, how):
+    """All bytes of a client's connection, sent again by somebody else, are no client: the server's part is new each time."""
+    if how == "key":
+        assert heddle("keys", "-o", tmp_path / "key").status == 0
+        words, env = ("--psk", tmp_path / "key"), {"HEDDLE_REMOTE_PSK": str(tmp_path / "key")}
+    else:
+        ca = Authority(tmp_path)
+        (cert, key), (mine, my_key) = ca.make("server"), ca.make("client")
+        words = ("--tls-cert", cert, "--tls-key", key, "--tls-ca", ca.ca)
+        env = {"HEDDLE_REMOTE_TLS_CERT": str(mine), "HEDDLE_REMOTE_TLS_KEY": str(my_key), "HEDDLE_REMOTE_TLS_CA": str(ca.ca)}
+    with serving("--listen", "127.0.0.1:0", "--devices", "cpu", *words) as s:
+        recorder = Recorder(s.port)
+        try:
+            assert run(f"tls:127.0.0.1:{recorder.port}", "--device", "remote", *EVERYWHERE, **env).status == 0
+        finally:
+            recorder.close()
+        longest = max(recorder.sent, key=len)
+        assert len(longest) > 500 and "is refused" not in s.err()
+        with socket.create_connection(("127.0.0.1", s.port), 5) as again, contextlib.suppress(OSError):
+            again.settimeout(20)
+            again.sendall(longest)
+            while again.recv(1 << 16):
+                pass
+        case.eventually(lambda: "a client is refused" in s.err() and s.children() == [])
+
+
 def test_other_machines_are_served_with_tls_only():
     refused = heddle("device-server", "--listen", "0.0.0.0:0", "--devices", "cpu")
     assert refused.status == 1 and "--psk" in refused.err, refused
@@ -128,7 +174,7 @@ def test_other_machines_are_served_with_tls_only():
 
 def test_another_version(server):
     hello = Client(server.port, frame(case.HELLO, 0, u64(case.MAGIC) + u32(2, 7))).hello
-    assert struct.unpack("<QII", hello[:16]) == (case.MAGIC, 1, 1) and b"version 2.7" in hello
+    assert struct.unpack("<QII", hello[:16]) == (case.MAGIC, 1, 2) and b"version 2.7" in hello
     with socket.create_connection(("127.0.0.1", server.port), 5) as s:
         s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 4)
         with contextlib.suppress(ConnectionResetError):

@@ -7,7 +7,7 @@ import tarfile
 import numpy as np
 import pytest
 from fixtures import tvm_legacy as legacy
-from tool_case import failing, good, heddle
+from tool_case import DIGITS, failing, good, heddle
 from tvm_graph import Call, tvm_graph
 
 pytestmark = pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to link objects with")
@@ -57,6 +57,39 @@ def test_a_library_in_objects(folder, name, tmp_path):
     good("run", *words, "--input", f"x={folder / 'x.npy'}", "--output-dir", tmp_path, TMPDIR=str(tmp_path))
     np.testing.assert_array_equal(np.load(tmp_path / "output_0.npy"), np.arange(4, dtype=np.float32) * 2)
     assert not list(tmp_path.glob("heddle-*"))
+
+
+def test_an_object_that_link_wrote(tmp_path):
+    """It is read as the packed graph that it holds; one that is cut off is an error."""
+    shown = good("info", DIGITS).splitlines()[1:]
+    good("link", DIGITS, "--name", "net", "-o", tmp_path)
+    assert good("info", tmp_path / "net.o", PATH="/nowhere").splitlines()[1:] == [
+        line.replace(str(DIGITS.with_suffix(".params")), str(tmp_path / "net.o")) for line in shown]
+    assert json.loads(good("info", tmp_path / "net.o", "--json"))["model"] == str(tmp_path / "net.o")
+    for model, to in ((DIGITS, "a"), (tmp_path / "net.o", "b")):
+        good("run", model, "--device", "sim,cpu", "--random", "--seed", 3, "--output-dir", tmp_path / to)
+    same, = {p.name for p in (tmp_path / "a").iterdir()} & {p.name for p in (tmp_path / "b").iterdir()}
+    assert (tmp_path / "a" / same).read_bytes() == (tmp_path / "b" / same).read_bytes()
+    good("unpack", tmp_path / "net.o", "-o", tmp_path / "u")
+    assert (tmp_path / "u" / "default.json").read_bytes() == DIGITS.read_bytes()
+    good("link", tmp_path / "net.o", "-o", tmp_path / "again")
+    assert (tmp_path / "again" / "net.h").read_bytes() == (tmp_path / "net.h").read_bytes()
+    (tmp_path / "cut.o").write_bytes((tmp_path / "net.o").read_bytes()[:5000])
+    assert "cut.o" in failing(1, "info", tmp_path / "cut.o")
+
+
+def test_a_compiled_graph_without_its_library(folder, tmp_path):
+    """What is written has no code: a warning names the functions."""
+    for words in (("link", folder / "graph.json", "-o", tmp_path), ("pack", folder / "graph.json", "-o", tmp_path / "graph.heddle")):
+        r = heddle(*words)
+        assert r.status == 0 and f"heddle {words[0]}: warning: the graph calls compiled functions (twice), and " in r.err, r
+        assert "it runs with the library that has them" in r.err
+    np.save(tmp_path / "x.npy", np.arange(4, dtype=np.float32))
+    for model in ("graph.o", "graph.heddle"):
+        good("run", tmp_path / model, "--lib", folder / "lib0.o", "--device", "cpu", "--input", f"x={tmp_path / 'x.npy'}",
+             "--output-dir", tmp_path)
+        np.testing.assert_array_equal(np.load(tmp_path / "output_0.npy"), np.arange(4, dtype=np.float32) * 2)
+    good("pack", folder / "graph.json", "--lib", folder / "lib0.o", "-o", tmp_path / "whole.so")
 
 
 def test_what_cannot_be_linked(folder, tmp_path):

@@ -86,7 +86,7 @@ needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is n
 def test_commands_and_options_complete():
     assert complete("heddle ") == [*commands(), "--help", "--version"]
     assert complete("heddle c") == [c for c in commands() if c.startswith("c")]
-    assert complete("heddle help r") == ["run", "rpc-server", "rpc-tracker", "rpc-proxy"]
+    assert complete("heddle help r") == ["run", "rpc-server", "rpc-tracker", "rpc-proxy", "rpc-tunnel"]
     assert complete("heddle nothing ") == []
     for command in commands():
         if command != "help":

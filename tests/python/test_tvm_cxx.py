@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -57,6 +58,15 @@ def library(path, source, *, data=None, options=("-O0",)):
     return path
 
 
+def program(path, source, era, cxx=CXX):
+    path.with_suffix(".cpp").write_text(source)
+    folder = BUILD / "lib"
+    subprocess.run([cxx, "-std=c++17", "-w", f"-DERA={era}", "-I", str(HERE), "-o", str(path), str(path.with_suffix(".cpp")),
+                    f"-L{folder}", f"-Wl,-rpath,{folder}", "-lheddle_tvm_cxx_v08" if era == 8 else "-lheddle_tvm_cxx",
+                    "-lheddle_tvm"], check=True, timeout=120)
+    return path
+
+
 def byoc(path, *, returns=0, order=("a", "b"), options=("-O0",), more=""):
     constants = {"b": np.array([10, 20, 30, 40], np.float32), "a": np.array([1, 2, 3, 4], np.float32)}
     records = [legacy.const_loader(constants, {"other": ["b"], "ext_0": list(order)}), legacy.LIB]
@@ -93,37 +103,82 @@ def test_names_of_no_era(ctx, tmp_path):
         capi.Library(ctx, library(tmp_path / "lib.so", "#define RETURNS 0\n" + source))
 
 
-def test_names_of_an_era_without_an_adapter(ctx, tmp_path):
-    """Up to v0.8 functions are std::function: the names are those of v0.9, and the layout is another."""
-    source = """
-#include "era.hpp"
-#include <functional>
-namespace tvm { namespace runtime {
-struct TVMArgs { const TVMValue *v; const int *c; int n; };
-struct TVMRetValue;
-class PackedFunc { public: std::function<void(TVMArgs, TVMRetValue *)> body_; };
-class Registry { public: Registry &set_body(PackedFunc f); static Registry &Register(const std::string &, bool); };
-} }
+REGISTERS = """
+#include "program.hpp"
 using namespace tvm::runtime;
-static Registry &entry = Registry::Register("test.old", false).set_body(PackedFunc{[](TVMArgs, TVMRetValue *) {}});
+static Registry &entry = Registry::Register("test.of_library%d", true).set_body(
+    PackedFunc::of([](TVMArgs args, TVMRetValue *rv) { rv->set(args.values[0].v_int64 + %d); }));
+EXPORTED(asks) {
+  TVMRetValue rv;
+  Registry::Get("test.of_library%d")->call({args[0]}, {codes[0]}, &rv);
+  return rv.integer();
+}
 """
-    with pytest.raises(capi.HeddleError, match="of v0.8 and older.*libheddle_tvm_cxx has the names of v0.9 to v0.18"):
-        capi.Library(ctx, library(tmp_path / "old.so", source, options=["-O0"]))
 
 
-@pytest.mark.parametrize("era", [9, 13, 17])
-def test_programs(tmp_path, era):
-    """A program that is linked with libheddle_tvm_cxx in place of libtvm_runtime: modules and classes derived from them,
-    functions by name, arrays, errors."""
+def registers(path, era, *, options=()):
+    return library(path, f"#define ERA {era}\n" + REGISTERS % (era, era, era), options=("-O0", *options))
+
+
+ALONE = """
+import sys
+import capi
+ctx = capi.Context(config="off", threads=1)
+first = capi.Library(ctx, sys.argv[1])
+print(first.call("asks", 30))
+try:
+    print(capi.Library(ctx, sys.argv[2]).call("asks", 30))
+except capi.HeddleError as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["-s"]], ids=["names", "stripped"])
+def test_libraries_of_two_layouts_of_functions(tmp_path, options):
+    """Up to v0.8 functions are std::function, by the names of v0.9: the library decides by what else it holds. A process has one
+    of the two, and refuses the other."""
+    old, new = registers(tmp_path / "old.so", 8, options=options), registers(tmp_path / "new.so", 13)
+    for first, second, expected in ((old, new, "38"), (new, old, "43")):
+        done = subprocess.run([sys.executable, "-c", ALONE, first, second], capture_output=True, text=True, timeout=60,
+                              cwd=pathlib.Path(__file__).parent)
+        number, words = done.stdout.split("\n", 1)
+        assert number == expected and "one process cannot have both" in words, done
+        assert ("of v0.9 to v0.18 have them" in words) == (first == old), words
+
+
+@pytest.mark.parametrize("era, cxx", [(8, "g++"), (8, "clang++"), (9, "g++"), (13, "g++"), (17, "g++")])
+def test_programs(tmp_path, era, cxx):
+    """A program that is linked with libheddle_tvm_cxx, or that of v0.8, in place of libtvm_runtime: modules and classes derived
+    from them, functions by name, arrays, errors."""
+    if shutil.which(cxx) is None:
+        pytest.skip(f"there is no {cxx}")
     add = legacy.kernel("add", [("x", "float32", (4,)), ("y", "float32", (4,))],
                         "for (int i = 0; i < 4; i++) y[i] = x[i] + 1;")
     compiled = legacy.library(tmp_path / "add.so", "v0.14", [add])
-    folder = BUILD / "lib"
-    subprocess.run([CXX, "-std=c++17", "-w", f"-DERA={era}", "-I", str(HERE), "-o",
-                    str(tmp_path / "program"), str(HERE / "deploy.cpp"), f"-L{folder}", f"-Wl,-rpath,{folder}",
-                    "-lheddle_tvm_cxx", "-lheddle_tvm"], check=True, timeout=120)
+    program(tmp_path / "program", (HERE / "deploy.cpp").read_text(), era, cxx)
     done = subprocess.run([tmp_path / "program", compiled], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout == "ok\n", done.stderr
+    if era == 8:  # a library of another layout
+        done = subprocess.run([tmp_path / "program", registers(tmp_path / "new.so", 9)], capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and "one process cannot have both" in done.stderr
+
+
+IMPORTS = """
+#include "program.hpp"
+#include <iostream>
+int main(int, char **argv) {
+  auto lib = tvm::runtime::Module::LoadFromFile(argv[1], "");
+  for (auto &import : tvm::runtime::node(lib)->imports_) std::cout << tvm::runtime::node(import)->type_key() << std::endl;
+}
+"""
+
+
+@pytest.mark.parametrize("era", [8, 13])
+def test_imports_of_a_loaded_module(tmp_path, era):
+    code = legacy.device_module("opencl", "cl", {"k": ([(3, 64)], ["blockIdx.x"])}, "__kernel void k() {}")
+    compiled = legacy.library(tmp_path / "lib.so", "v0.14", [], data=legacy.blob([legacy.LIB, code], [[1], []]))
+    done = subprocess.run([program(tmp_path / "program", IMPORTS, era), compiled], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "opencl\n", done.stderr
 
 
 def test_a_library_that_registers_functions(ctx, tmp_path):
@@ -161,5 +216,6 @@ def test_files_that_need_libtvm_runtime(ctx, tmp_path):
     source.write_text('#include "era.hpp"\nint main() { return tvm::runtime::Object::TypeIndex2Key(3) != "runtime.String"; }')
     subprocess.run([CXX, "-std=c++17", "-I", str(HERE), "-o", str(tmp_path / "main"), str(source),
                     *linked], check=True, timeout=120)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib" / "heddle" / "tvm")}
-    assert subprocess.run([tmp_path / "main"], env=environment, timeout=60).returncode == 0
+    for folder in "tvm", "tvm-0.8":
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lib" / "heddle" / folder)}
+        assert subprocess.run([tmp_path / "main"], env=environment, timeout=60).returncode == 0

@@ -33,6 +33,11 @@ static uint32_t sets_of(const json_t *object, const char *key) {
   return json_object_get(object, key) != NULL ? (uint32_t)number(object, key) : 1;
 }
 
+/* 1 + a number; 0 where there is none. */
+static uint32_t one_more(const json_t *object, const char *key) {
+  return json_object_get(object, key) != NULL ? (uint32_t)number(object, key) + 1 : 0;
+}
+
 static json_t *list(const json_t *object, const char *key) {
   json_t *value = json_object_get(object, key);
   if (!json_is_array(value)) {
@@ -82,6 +87,7 @@ static void read_places(plan *p, const json_t *root) {
     p->initial[i].value = (uint32_t)number(one, "value");
     p->initial[i].offset = number(one, "offset");
     p->initial[i].bytes = number(one, "bytes");
+    p->initial[i].becomes = one_more(one, "becomes");
   }
 }
 
@@ -110,6 +116,7 @@ static void read_steps(plan *p, const json_t *steps) {
       access->offset = number(one, "offset");
       access->bytes = number(one, "bytes");
       access->mode = mode_of(one);
+      access->keeps = one_more(one, "keeps");
       access++;
     }
     json_array_foreach(waits, k, one) *wait++ = (uint32_t)number(one, "step");

@@ -53,7 +53,7 @@ MAY_INCLUDE = {
     "generate": {"heddle", "core", "graph"},
     "frontends": {"heddle", "core", "graph", "operators"},
     "rpc": {"heddle"},
-    "remote": {"heddle", "core", "rpc"},  # and what it shares with the plugin remote
+    "remote": {"heddle", "core", "graph", "modules", "rpc"},  # and what it shares with the plugin remote
     "mpi": {"heddle"},
     "ort_ep": {"heddle", "core", "plugins"},
     "bindings": {"heddle"},
@@ -105,7 +105,7 @@ def check_include(root, path, target):
         return None
     if top == "tools" and target == BOUNDS or top in ("core", "executor") and target in (CACHES, *CONTRACT):
         return None
-    if top == "remote" and target.startswith(("plugins/common/remote/", "plugins/common/perror.h")):
+    if top == "remote" and target.startswith(("plugins/common/remote/", "plugins/common/perror.h", "plugins/remote/remote.h")):
         return None
     if str(path).startswith(GENERAL) and target.startswith("plugins/common/"):
         return None

@@ -103,6 +103,11 @@ class Generator:
         other._core = self._core.fork()
         return other
 
+    def speculate(self, draft: Generator | None, tokens: int = 0) -> None:
+        """A smaller model with the same vocabulary guesses so many tokens (0: 4; at most 16), which one run computes. The
+        tokens are those that come without it. None: no more guesses. docs/generate.md has more."""
+        self._core.speculate(None if draft is None else draft._core, tokens)
+
     # ---- computing
 
     def evaluate(self, timeout: float | None = None) -> None:
@@ -200,7 +205,7 @@ class Generator:
 
     @property
     def stats(self) -> dict[str, int]:
-        """runs, computed, sampled, all_ns, run_ns, sample_ns."""
+        """runs, computed, sampled, guessed, accepted, all_ns, run_ns, sample_ns, guess_ns."""
         return self._core.stats()
 
     def __reduce__(self) -> Any:
@@ -225,13 +230,13 @@ def _words(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="heddle generate")
     parser.add_argument("model")
     parser.add_argument("--prompt", required=True)
-    for name in ("device", "memory", "optimize", "precision", "on-failure"):
+    for name in ("device", "memory", "optimize", "precision", "on-failure", "draft", "draft-device"):
         parser.add_argument(f"--{name}")
-    for name in ("place", "set", "stop"):
+    for name in ("place", "set", "stop", "logit-bias"):
         parser.add_argument(f"--{name}", action="append", default=[])
     parser.add_argument("--stop-token", action="append", type=int, default=[])
     parser.add_argument("--max-tokens", type=int, default=128)
-    for name in ("max-length", "chunk", "top-k", "seed", "threads"):
+    for name in ("max-length", "chunk", "top-k", "seed", "threads", "draft-tokens"):
         parser.add_argument(f"--{name}", type=int, default=0)
     for name in ("temperature", "top-p", "min-p", "repetition-penalty", "timeout"):
         parser.add_argument(f"--{name}", type=float, default=0)
@@ -244,14 +249,18 @@ def _run(o: argparse.Namespace) -> None:
     settings = dict(pair.split("=", 1) for pair in o.set)
     if o.threads:
         settings["threads"] = str(o.threads)
+    context = _core.Context(settings) if settings else None
     g = Generator(o.model, max_length=o.max_length, chunk=o.chunk, devices=o.device, place=o.place, memory=o.memory,
-                  optimize=o.optimize, precision=o.precision, on_failure=o.on_failure,
-                  context=_core.Context(settings) if settings else None)
+                  optimize=o.optimize, precision=o.precision, on_failure=o.on_failure, context=context)
+    if o.draft is not None:
+        g.speculate(Generator(o.draft, max_length=o.max_length, devices=o.draft_device or o.device, optimize=o.optimize,
+                              precision=o.precision, on_failure=o.on_failure, context=context), o.draft_tokens)
+    bias = {int(token): float(value) for token, value in (pair.split("=", 1) for pair in o.logit_bias)}
     g.append(o.prompt)
     prompt, parts, times = len(g), [], [time.perf_counter()]
     for piece in g.text(None, stop=o.stop, max_tokens=o.max_tokens, stop_tokens=o.stop_token, past_stops=o.past_stops,
                         temperature=o.temperature, top_k=o.top_k, top_p=o.top_p, min_p=o.min_p,
-                        repetition_penalty=o.repetition_penalty, seed=o.seed, timeout=o.timeout or None):
+                        repetition_penalty=o.repetition_penalty, seed=o.seed, bias=bias, timeout=o.timeout or None):
         times.append(time.perf_counter())
         parts.append(piece)
         if not o.json:

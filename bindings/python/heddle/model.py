@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 import weakref
-from concurrent.futures import Future
-from typing import Any, Iterable, Mapping, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Sequence
 
 from . import _core
 from ._core import Executor
-from .aio import Workers
-from .benchmark import BenchmarkResult
 from .device import Device
 from .errors import InvalidError
-from .plan import Plan
-from .profile import Profile
+
+# Methods import the rest when they are called: that takes longer than a small model's first run.
+# pylint: disable=import-outside-toplevel
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from .aio import Workers
+    from .benchmark import BenchmarkResult
+    from .plan import Plan
+    from .profile import Profile
 
 __all__ = ["Executor", "Model", "TensorInfo", "load", "loads"]
 
@@ -95,6 +99,7 @@ class Model(_core.Model):
     def plan(self) -> Plan:
         """Where each node runs and why; a picture in a notebook. Of a model with open shapes it is the plan of the last
         call, and before the first it is InvalidError, which names the inputs and their dimensions: see plan_for."""
+        from .plan import Plan
         return Plan(self._explain_last)
 
     def _explain_last(self, form: str) -> str:
@@ -112,6 +117,7 @@ class Model(_core.Model):
 
     def plan_for(self, *inputs: Any, **named: Any) -> Plan:
         """The plan for inputs of these shapes; values matter only where they decide shapes."""
+        from .plan import Plan
         given = self._named(inputs, named)
         return Plan(lambda form: self.explain(form, given))
 
@@ -124,6 +130,7 @@ class Model(_core.Model):
         run. Arrays that are given must not change before the result is there.
         """
         if self._workers is None:
+            from .aio import Workers
             self._workers = Workers(self.pool)
             self._end = weakref.finalize(self, self._workers.stop)
         return self._workers.submit(self, inputs, named)
@@ -134,6 +141,7 @@ class Model(_core.Model):
         Calls run at once, as many as the pool has executors. Cancelling the task drops a call that has not begun; one that
         runs is finished, and its result dropped.
         """
+        import asyncio
         return await asyncio.wrap_future(self.submit(*inputs, **named))
 
     # ---- measured
@@ -146,6 +154,7 @@ class Model(_core.Model):
         """
         if runs < 1:
             raise ValueError("a profile needs a run at least")
+        from .profile import Profile
         executor = self._prepared(inputs, named)
         executor.run()
         return Profile([executor.profile() for _ in range(runs)])
@@ -184,6 +193,7 @@ class Model(_core.Model):
             results.append(took / number)
             if cooldown_interval_ms > 0 and (i + 1) % repeats_to_cooldown == 0 and i + 1 < repeat:
                 time.sleep(cooldown_interval_ms / 1e3)
+        from .benchmark import BenchmarkResult
         return BenchmarkResult(results)
 
     def _named(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,7 +379,7 @@ def load(path: str | os.PathLike[str] | bytes | bytearray | memoryview | Any, pa
 def _with_texts(model: Model) -> Model:
     """The model, which takes and gives texts and maps where it has such."""
     if model.has_strings:
-        from . import text  # pylint: disable=import-outside-toplevel,cyclic-import
+        from . import text  # pylint: disable=cyclic-import
         model.__class__ = text.ObjectModel if model.has_objects else text.TextModel
     return model
 

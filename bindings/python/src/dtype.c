@@ -30,6 +30,7 @@ static const struct {
 
 PyObject *heddle_py_dtype_name(heddle_dtype dtype) {
   char lanes[16] = "";
+  if (dtype.bits == 0) return PyUnicode_FromString("unknown");
   if (dtype.lanes != 1) snprintf(lanes, sizeof lanes, "x%u", (unsigned)dtype.lanes);
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     if (names[i].code == dtype.code && names[i].bits == dtype.bits)

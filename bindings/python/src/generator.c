@@ -115,6 +115,25 @@ static PyObject *fork_it(PyObject *object, PyObject *none) {
   return (PyObject *)made;
 }
 
+static PyObject *speculate(PyObject *object, PyObject *args) {
+  generator *self = generator_of(object);
+  PyObject *draft;
+  unsigned int count;
+  heddle_error err = {0};
+  heddle_status s;
+  if (!PyArg_ParseTuple(args, "OI", &draft, &count)) return NULL;
+  if (draft != Py_None && Py_TYPE(draft) != generator_type) {
+    PyErr_SetString(PyExc_TypeError, "the draft is a heddle.Generator, or None");
+    return NULL;
+  }
+  if (!begin(self)) return NULL;
+  const heddle_generator *of = draft != Py_None ? generator_of(draft)->g : NULL;
+  Py_BEGIN_ALLOW_THREADS;
+  s = heddle_generator_speculate(self->g, of, count, &err);
+  Py_END_ALLOW_THREADS;
+  return end(self, s, &err);
+}
+
 /* ---- tokens */
 
 static PyObject *append(PyObject *object, PyObject *tokens) {
@@ -330,12 +349,14 @@ static PyObject *stats(PyObject *object, PyObject *none) {
   self->is_busy = false;
   if (s != HEDDLE_OK) return heddle_py_fail(s, &err, self->file);
 #define NUMBER(name) #name, (unsigned long long)a.name
-  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", NUMBER(runs), NUMBER(computed), NUMBER(sampled), NUMBER(all_ns),
-                       NUMBER(run_ns), NUMBER(sample_ns));
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", NUMBER(runs), NUMBER(computed), NUMBER(sampled),
+                       NUMBER(all_ns), NUMBER(run_ns), NUMBER(sample_ns), NUMBER(guessed), NUMBER(accepted),
+                       NUMBER(guess_ns));
 }
 
 static PyMethodDef methods[] = {
     {"fork", fork_it, METH_NOARGS, "Another generator with the same tokens; caches are shared."},
+    {"speculate", speculate, METH_VARARGS, "speculate(draft, tokens)"},
     {"append", append, METH_O, "append(tokens): a row of int64"},
     {"truncate", truncate_it, METH_VARARGS, "truncate(n)"},
     {"tokens", tokens, METH_NOARGS, "The tokens: a list."},

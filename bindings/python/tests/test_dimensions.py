@@ -104,3 +104,19 @@ def test_growths_are_shown():
     assert (first["growths"], second["growths"]) == (1, 2)
     text = executor.explain("text")
     assert "planned for 1 to 128" in text and "growths   2" in text
+
+
+def test_memory_is_missing_for_a_value():
+    """Of an input that cannot even be copied; smaller ones are run before and after it."""
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", "columns"]) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "large", info[:1], info[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    executor = heddle.load(model, devices="cpu").executor()
+    large = np.broadcast_to(np.float32(1), (1000000, 1000000))
+    words = r"'x' dimension 0 \(rows\) = 1000000, 'x' dimension 1 \(columns\) = 1000000: 4000000000000 bytes"
+    for n in (2, 3):
+        executor.set_input("x", np.ones((n, 4), np.float32))
+        executor.run()
+        assert np.asarray(executor.get_output(0)).sum() == 4 * n
+        with pytest.raises(heddle.errors.OutOfMemoryError, match=words):
+            executor.set_input("x", large)

@@ -37,4 +37,4 @@ def test_the_models_themselves(tmp_path):
         path.write_bytes(make())
         counts = collections.Counter()
         calls.run(str(path), 0, counts)
-        assert (counts["ran"] > 0) != name.startswith(("wrong_", "wider_")), (name, counts)
+        assert (counts["ran"] > 0) != name.endswith("_dtype"), (name, counts)

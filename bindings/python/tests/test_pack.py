@@ -127,3 +127,67 @@ def test_what_is_prepared_and_linked(tmp_path):
     assert sorted(p.name for p in (tmp_path / "l").iterdir()) == ["again.h", "again.o", "digits_model.h", "digits_model.o"]
     with pytest.raises(ValueError, match="no name of C"):
         heddle.link(tmp_path / "l", "1", graph)
+
+
+class Scaler:
+    """A module of a kind of its own: a number as text, up to a zero byte."""
+
+    def __init__(self, text):
+        self.factor = int(text)
+
+    def get_function(self, name):
+        if name == "broken":
+            raise LookupError("no luck")
+        return (lambda n: n * self.factor) if name == "scale" else None
+
+
+def acme(path):
+    """The module of the kind acme_py in a library, as bytes."""
+    found, _ = packed_file.modules(packed_file.Elf(path).blob(), {"acme_py": lambda c: c.take(c.data.index(b"\0", c.at) + 1 - c.at)})
+    return bytes(dict(found)["acme_py"])
+
+
+def test_modules_of_the_application(folder):
+    """A kind of module that Python reads, runs, and writes anew when its library is packed; without save as it was."""
+    def load(data):
+        text, _, _ = data.partition(b"\0")
+        return Scaler(text), len(text) + 1
+
+    def fails(module):
+        raise ArithmeticError("not today")
+
+    path, same, saved = folder / "carries.so", folder / "same.so", folder / "saved.so"
+    heddle.pack(path, library=folder / "library.so", imports={"acme_py": b"7\0"})
+    with pytest.raises(Error, match="acme_py"):
+        runtime.load_module(path)
+    runtime.register_module_loader("acme_py", load)
+    module = runtime.load_module(path)
+    scale = module.get_function("scale", query_imports=True)
+    assert scale(6) == 42
+    with pytest.raises(LookupError, match="no luck"):
+        module.get_function("broken", query_imports=True)
+    heddle.pack(same, library=path)
+    assert acme(same) == b"7\0"
+    runtime.register_module_loader("acme_py", load, lambda m: b"%d\0" % (m.factor + 1))
+    heddle.pack(saved, library=path)
+    assert acme(saved) == b"8\0"
+    assert runtime.load_module(saved).get_function("scale", query_imports=True)(6) == 48
+    assert scale(6) == 42  # what is open keeps its loader
+    runtime.register_module_loader("acme_py", load, fails)
+    with pytest.raises(ArithmeticError, match="not today"):
+        heddle.pack(folder / "never.so", library=path)
+    assert not (folder / "never.so").exists()
+    for wrong, error, words in ((lambda data: 1 / 0, ZeroDivisionError, "division"), (lambda data: ({}, 99), ValueError, "99 bytes"),
+                                (lambda data: ({}, "x"), ValueError, "kind")):
+        runtime.register_module_loader("acme_py", wrong)
+        with pytest.raises(error, match=words):
+            runtime.load_module(same)
+    runtime.register_module_loader("acme_py", lambda data: ({"less": lambda n: n - 1}, 2))
+    listed = runtime.load_module(same)
+    assert listed.get_function("less", query_imports=True)(6) == 5
+    assert [m["kernels"] for m in listed.library()["modules"] if m["kind"] == "acme_py"] == [["less"]]
+    runtime.register_module_loader("acme_py", None)
+    with pytest.raises(Error, match="acme_py"):
+        heddle.pack(folder / "never.so", library=path)
+    with pytest.raises(ValueError, match="read by Heddle itself"):
+        runtime.register_module_loader("opencl", load)

@@ -24,6 +24,7 @@ from heddle import rpc
 from heddle.contrib import graph_executor
 from rpc_case import u32, u64, wait_for
 from test_tvm_legacy import MODELS, model_files
+from tool_case import heddle as heddle_tool
 
 F32 = "float32"
 pytestmark = pytest.mark.skipif(legacy.compiler() is None, reason="there is no C compiler to write libraries with")
@@ -274,6 +275,20 @@ def use(port, key):
 def test_our_tracker_and_server_as_objects():
     with rpc.Tracker(port=0, port_end=0) as t, rpc.Server(port=0, port_end=0, tracker_addr=(t.host, t.port), key="k"):
         use(t.port, "k")
+
+
+def test_inside_an_authenticated_connection(tmp_path):
+    case = pytest.importorskip("remote_case")  # skips where the build has no device server
+    key = tmp_path / "key"
+    assert heddle_tool("keys", "-o", key).status == 0
+    with case.serving("--listen", "127.0.0.1:0", "--psk", key, "--devices", "cpu", "--tvm-rpc") as s:
+        with rpc.Tunnel(f"tls:127.0.0.1:{s.port}", psk=key) as t:
+            remote = rpc.connect(t.host, t.port, key="any")
+            x = np.arange(6, dtype=F32)
+            np.testing.assert_array_equal(heddle.nd.array(x, remote.cpu(0)).numpy(), x)
+            remote.close()
+        with rpc.Tunnel(f"tcp:127.0.0.1:{s.port}") as t, pytest.raises(rpc.RPCError):
+            rpc.connect(t.host, t.port)  # without TLS
 
 
 @pytest.mark.parametrize("tracker", ["ours", "theirs"])

@@ -87,6 +87,8 @@ def test_it_is_for_every_python_from_3_11_on(wheel):
     # The plugin remote stays with the distribution, whose OpenSSL gets updates.
     plugins = {p.name for p in (BUILD / "lib/heddle/plugins").glob("*.so*")} - {"libheddle_plugin_remote.so"}
     assert {f"heddle/lib/heddle/plugins/{name}" for name in plugins} <= names
+    runtimes = {f"{p.parent.name}/{p.name}" for p in (BUILD / "lib/heddle").glob("tvm*/libtvm_runtime.so")}
+    assert {f"heddle/lib/heddle/{name}" for name in runtimes} <= names
     assert not [n for n in names if n.startswith(("lib/", "bin/", "include/")) or n.endswith((".c", ".h", ".cmake"))]
 
 

@@ -56,6 +56,10 @@ endfunction()
 file(REMOVE_RECURSE "${wheel_package}/lib" "${wheel_package}/bin" "${wheel_package}/libexec" "${wheel_package}/licenses")
 place(lib "$ORIGIN" ${libraries} ${found})
 place(lib/heddle/plugins "$ORIGIN:$ORIGIN/../.." ${plugins})
+foreach(folder IN ITEMS tvm tvm-0.8) # for libraries that name TVM's runtime as one that they need
+  file(GLOB runtime "${wheel_prefix}/lib/heddle/${folder}/libtvm_runtime.so")
+  place(lib/heddle/${folder} "$ORIGIN/../.." ${runtime})
+endforeach()
 place(bin "$ORIGIN/../lib" "${tool}")
 place(libexec/heddle "$ORIGIN/../../lib" ${helpers})
 

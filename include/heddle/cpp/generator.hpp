@@ -121,6 +121,13 @@ public:
     return made;
   }
 
+  // A smaller model of the same vocabulary guesses so many tokens (0: 4), which one run computes.
+  Status try_speculate(const Generator &draft, std::uint32_t tokens = 0) const {
+    return with([&](heddle_generator *g, heddle_error *err) {
+      return heddle_generator_speculate(g, draft.get(), tokens, err);
+    });
+  }
+
   Result<heddle_generator_info> try_info() const {
     return filled<heddle_generator_info>(heddle_generator_get_info);
   }
@@ -200,6 +207,9 @@ public:
   }
   Generator fork() const {
     return try_fork().value();
+  }
+  void speculate(const Generator &draft, std::uint32_t tokens = 0) const {
+    try_speculate(draft, tokens).value();
   }
   heddle_generator_info info() const {
     return try_info().value();

@@ -3,15 +3,14 @@
  * log. */
 #include "gpu.h"
 
-#include "plugins/common/chain.h"
 #include "plugins/common/gpu/image.h"
+#include "plugins/common/gpu/ops.h"
+#include "plugins/common/kernels/program.h"
 
-struct gpu_program {
-  gpu_program *next;
-  k_code code;
-  const heddle_chain *chain; /* its own; NULL: none */
+typedef struct gpu_program {
+  k_program head;
   void *module;
-};
+} gpu_program;
 
 /* ---------------------------------------------------------------- images */
 
@@ -98,113 +97,74 @@ heddle_status gpu_image_get(heddle_pdevice *dev, const char *what, const char *s
   return make_image(dev, what, source, &cached, image, bytes, err);
 }
 
-/* ---------------------------------------------------------------- sources */
+/* ---------------------------------------------------------------- programs */
 
-/* A whole program, of host->alloc. Macros are lines: the compilers' own headers, which are read before, have names of the same
+/* A whole source, of host->alloc. Macros are lines: the compilers' own headers, which are read before, have names of the same
  * spelling. */
-static heddle_status make_source(heddle_pdevice *dev, const k_code *code, const char *tail, char **out,
-                                 heddle_error *err) {
-  const char *name = k_kernels[code->kernel].text;
-  const k_text *parts[3] = {k_text_find("prelude"), k_text_find("params"), k_text_find(name)};
+static heddle_status write_source(heddle_pdevice *dev, const k_source *source, char **out, heddle_error *err) {
   char macros[K_CODE_TEXT];
-  k_code_text(code, true, macros);
-  uint64_t bytes = strlen(tail) + strlen(macros) + 1;
+  k_code_text(source->code, true, macros);
+  uint64_t bytes = strlen(macros) + 1;
   void *memory = NULL;
-  for (int i = 0; i < 3; i++) {
-    if (parts[i] == NULL)
-      return p_fail(err, HEDDLE_EINTERNAL, 0, "%s:%u: there is no kernel text '%s'", dev->vendor->name, dev->index,
-                    name);
-    bytes += parts[i]->bytes;
-  }
+  for (int i = 0; i < K_PARTS; i++) bytes += source->lengths[i];
   heddle_status s = gpu_new(dev->host, bytes, "a program's source", &memory, err);
   if (s != HEDDLE_OK) return s;
   char *at = memory;
   at += sprintf(at, "%s", macros);
-  for (int i = 0; i < 3; i++) {
-    memcpy(at, parts[i]->text, (size_t)parts[i]->bytes);
-    at += parts[i]->bytes;
+  for (int i = 0; i < K_PARTS; i++) {
+    memcpy(at, source->parts[i], source->lengths[i]);
+    at += source->lengths[i];
   }
-  memcpy(at, tail, strlen(tail) + 1);
+  *at = '\0';
   *out = memory;
   return HEDDLE_OK;
 }
 
-static heddle_status build_text(heddle_pdevice *dev, const k_code *code, const char *tail, void **module,
-                                heddle_error *err) {
+static heddle_status build(void *ctx, const k_source *source, k_program *out, heddle_error *err) {
+  heddle_pdevice *dev = ctx;
   const heddle_host *host = dev->host;
-  char macros[K_CODE_TEXT], what[K_CODE_TEXT + 128];
-  char *source = NULL;
+  void **module = &((gpu_program *)out)->module;
+  char *text = NULL;
   bool cached = true;
   void *image = NULL;
   uint64_t bytes = 0;
-  k_code_text(code, false, macros);
-  snprintf(what, sizeof what, "build kernel '%s' of '%s' with %s", k_kernels[code->kernel].name,
-           k_kernels[code->kernel].text, macros);
-  heddle_status s = make_source(dev, code, tail, &source, err);
+  heddle_status s = write_source(dev, source, &text, err);
   if (s != HEDDLE_OK) return s;
-  s = make_image(dev, what, source, &cached, &image, &bytes, err);
-  if (s == HEDDLE_OK) s = gpu_image_load(dev, what, image, module, err);
+  s = make_image(dev, source->what, text, &cached, &image, &bytes, err);
+  if (s == HEDDLE_OK) s = gpu_image_load(dev, source->what, image, module, err);
   if (cached && (s == HEDDLE_EFORMAT || s == HEDDLE_EUNSUPPORTED)) {
     host->log(host->ctx, HEDDLE_LOG_INFO, dev->vendor->name, "a cached program was refused by the driver; building it");
     host->free(host->ctx, image);
     image = NULL;
     cached = false;
-    s = make_image(dev, what, source, &cached, &image, &bytes, err);
-    if (s == HEDDLE_OK) s = gpu_image_load(dev, what, image, module, err);
+    s = make_image(dev, source->what, text, &cached, &image, &bytes, err);
+    if (s == HEDDLE_OK) s = gpu_image_load(dev, source->what, image, module, err);
   }
   host->free(host->ctx, image);
-  host->free(host->ctx, source);
+  host->free(host->ctx, text);
   return s;
 }
 
-static heddle_status build(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, void **module,
-                           heddle_error *err) {
-  char *tail = NULL;
-  if (chain == NULL) return build_text(dev, code, "", module, err);
-  heddle_status s = k_chain_text(dev->host, chain, &tail, err);
-  if (s != HEDDLE_OK) return s;
-  s = build_text(dev, code, tail, module, err);
-  dev->host->free(dev->host->ctx, tail);
-  return s;
-}
-
-/* ---------------------------------------------------------------- kept programs */
-
-heddle_status gpu_program_get(heddle_pdevice *dev, const k_code *code, const heddle_chain *chain, void **module,
+heddle_status gpu_program_get(heddle_pdevice *dev, const k_code *code, const struct heddle_chain *chain, void **module,
                               heddle_error *err) {
+  const k_programs programs = {.site = gpu_site(dev->self, dev->info),
+                               .lock = &dev->build_lock,
+                               .list = &dev->programs,
+                               .bytes = sizeof(gpu_program),
+                               .build = build,
+                               .dev = dev};
+  k_program *found = NULL;
   heddle_status s = gpu_health(dev, err);
-  void *memory = NULL;
-  if (s != HEDDLE_OK) return s;
-  pthread_mutex_lock(&dev->build_lock);
-  for (gpu_program *p = dev->programs; p != NULL; p = p->next) {
-    if (!k_code_same(&p->code, p->chain, code, chain)) continue;
-    *module = p->module;
-    pthread_mutex_unlock(&dev->build_lock);
-    return HEDDLE_OK;
-  }
-  s = gpu_new(dev->host, sizeof(gpu_program) + (chain != NULL ? sizeof *chain : 0), "a program", &memory, err);
-  if (s == HEDDLE_OK) {
-    gpu_program *p = memory;
-    s = build(dev, code, chain, &p->module, err);
-    if (s == HEDDLE_OK) {
-      p->code = *code;
-      if (chain != NULL) p->chain = memcpy(p + 1, chain, sizeof *chain);
-      p->next = dev->programs;
-      dev->programs = p;
-      *module = p->module;
-    } else {
-      dev->host->free(dev->host->ctx, p);
-    }
-  }
-  pthread_mutex_unlock(&dev->build_lock);
+  if (s == HEDDLE_OK) s = k_program_get(&programs, code, chain, &found, err);
+  if (s == HEDDLE_OK) *module = ((gpu_program *)found)->module;
   return s;
 }
 
 void gpu_programs_close(heddle_pdevice *dev) {
   while (dev->programs != NULL) {
-    gpu_program *next = dev->programs->next;
-    (void)dev->driver->module_unload(dev->programs->module); /* of a lost device it cannot, and none is left */
-    dev->host->free(dev->host->ctx, dev->programs);
-    dev->programs = next;
+    gpu_program *p = (gpu_program *)dev->programs;
+    dev->programs = p->head.next;
+    (void)dev->driver->module_unload(p->module); /* of a lost device it cannot, and none is left */
+    dev->host->free(dev->host->ctx, p);
   }
 }

@@ -46,7 +46,7 @@ static heddle_status open_library(heddle_pinstance *self, const char **name, hed
                 v->api, why);
 }
 
-static void *find(const heddle_pinstance *self, uint32_t call) {
+static void *find_call(const heddle_pinstance *self, uint32_t call) {
   const char *symbol = self->vendor->symbols[call];
   return symbol[0] != '\0' ? dlsym(self->driver.library, symbol) : NULL;
 }
@@ -55,7 +55,7 @@ static heddle_status find_calls(heddle_pinstance *self, const char *name, heddle
   const gpu_vendor *v = self->vendor;
   const char *missing = NULL;
 #define FIND(member, need, cuda, hip, args) \
-  self->driver.member = (int(*) args)(uintptr_t)find(self, GPU_CALL_##member); \
+  self->driver.member = (int(*) args)(uintptr_t)find_call(self, GPU_CALL_##member); \
   if ((need) == GPU_MUST && self->driver.member == NULL && missing == NULL) missing = v->symbols[GPU_CALL_##member];
   GPU_CALLS(FIND)
 #undef FIND

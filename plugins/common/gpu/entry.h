@@ -16,6 +16,8 @@
       P_SETTING_SWITCH("capture", "1", "segments are recorded as the driver's graphs"), \
       P_SETTING_SWITCH("pools", "1", "uses the driver's memory pools"), \
       P_SETTING_SWITCH("counters", "1", "streams write numbers that a waiting thread looks at"), \
+      P_SETTING_SWITCH("adopt_own", "0", \
+                       "for heddle check-plugin: streams of this plugin can be adopted by their address"), \
       P_SETTING_SWITCH("fuse", "1", "elementwise chains become one step"), \
       P_SETTING_PATH("cache_dir", "", "folder of the cache of compiled programs; off: none"), \
       P_SETTING_NUMBER("cache_bytes", "1073741824", 0, UINT64_MAX, "most bytes of that cache; 0: no limit"), \

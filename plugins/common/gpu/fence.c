@@ -70,7 +70,7 @@ void gpu_signals_fail(heddle_pstream *stream, uint64_t from, uint64_t last, cons
 
 /* ---------------------------------------------------------------- the driver's calls */
 
-/* The stream is known to have got so far; it may be told so by several threads. */
+/* The stream is known to have got so far; several threads may report it. */
 static void set_reached(gpu_stream_own *own, uint64_t order) {
   uint64_t before = atomic_load_explicit(&own->reached, memory_order_relaxed);
   while (before < order && !atomic_compare_exchange_weak_explicit(&own->reached, &before, order, memory_order_release,
@@ -182,8 +182,8 @@ static int call_back(heddle_pstream *stream, gpu_signal *x) {
 
 /* ---------------------------------------------------------------- the table */
 
-/* Puts the call into the stream; *told: the fence has been failed meanwhile. */
-static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_scope *scope, bool *told,
+/* Puts the call into the stream; *failed: the fence has been failed meanwhile. */
+static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_scope *scope, bool *failed,
                              heddle_error *err) {
   gpu_stream_own *own = stream->own;
   atomic_store_explicit(&x->order, ++own->signals, memory_order_relaxed);
@@ -195,13 +195,13 @@ static heddle_status enqueue(heddle_pstream *stream, gpu_signal *x, const gpu_sc
     disarmed(x);
     atomic_store_explicit(&x->state, GPU_SIGNAL_FREE, memory_order_release);
   } else { /* there will be no call */
-    *told = true;
+    *failed = true;
     move(x, GPU_SIGNAL_SETTLED, GPU_SIGNAL_FREE);
   }
   return s;
 }
 
-static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, bool *told,
+static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, bool *failed,
                                    heddle_error *err) {
   heddle_pdevice *dev = stream->dev;
   gpu_scope scope;
@@ -217,7 +217,7 @@ static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, 
   if (s == HEDDLE_OK) {
     x->fence = fence;
     x->value = value;
-    return enqueue(stream, x, &scope, told, err);
+    return enqueue(stream, x, &scope, failed, err);
   }
   gpu_stream_leave(stream, &scope);
   return s;
@@ -226,10 +226,10 @@ static heddle_status submit_signal(heddle_pstream *stream, heddle_pfence fence, 
 static heddle_status fence_signal(heddle_pstream *stream, heddle_pfence fence, uint64_t value, heddle_error *err) {
   const heddle_host *host = stream->dev->host;
   heddle_error own;
-  bool told = false;
+  bool failed = false;
   if (err == NULL) err = &own;
-  const heddle_status s = submit_signal(stream, fence, value, &told, err);
-  if (s != HEDDLE_OK && !told) host->fence_fail(host->ctx, fence, s, err->text); /* waiters must get the failure */
+  const heddle_status s = submit_signal(stream, fence, value, &failed, err);
+  if (s != HEDDLE_OK && !failed) host->fence_fail(host->ctx, fence, s, err->text); /* waiters must get the failure */
   return s;
 }
 

@@ -15,7 +15,6 @@
 #include <string.h>
 
 typedef struct gpu_info gpu_info;
-typedef struct gpu_program gpu_program;
 typedef struct gpu_libraries gpu_libraries;
 typedef struct gpu_blocks gpu_blocks;
 typedef struct gpu_import gpu_import;
@@ -83,7 +82,7 @@ typedef struct gpu_vendor {
   int (*enter)(const heddle_pdevice *dev, gpu_scope *scope);
   void (*leave)(const heddle_pdevice *dev, const gpu_scope *scope);
 
-  /* The driver's number of the device of a context, -1 where that cannot be told. NULL: the vendor has no contexts. */
+  /* The driver's number of the device of a context, -1 where that is unknown. NULL: the vendor has no contexts. */
   int (*context_device)(const heddle_pdevice *dev, void *context);
 
   /* Lets dev reach src's memory; 0 too where it could already. Inside enter(dev). */
@@ -143,6 +142,7 @@ struct heddle_pinstance {
   bool capture;             /* segments become graphs */
   bool pools;               /* stream-ordered allocation; else blocks of our own */
   bool counters;            /* streams write numbers that waiting threads look at */
+  bool adopt_own;           /* the hook of the conformance kit: stream.adopt takes addresses of this plugin's streams */
   char *cache_dir;          /* absolute; NULL: no cache */
   filecache cache;          /* of compiled programs */
   char *source_dir;         /* where sources are written; NULL: nowhere */
@@ -202,12 +202,12 @@ struct heddle_pdevice {
   pthread_mutex_t build_lock; /* guards programs; the driver is called with it held */
   struct heddle_pstream *streams;
   heddle_error fault;
-  gpu_program *programs; /* compile.c */
-  gpu_weights *weights;  /* constants in bfloat16 (weights.c) */
-  gpu_blocks *blocks;    /* memory's own blocks where there are no pools (blocks.c) */
-  gpu_watch *watch;      /* fences under way (watch.c) */
-  gpu_spares *spares;    /* graphs to be updated (capture.c) */
-  void *library_state;   /* handles of the vendor's libraries on this device (library.c) */
+  struct k_program *programs; /* compile.c */
+  gpu_weights *weights;       /* constants in bfloat16 (weights.c) */
+  gpu_blocks *blocks;         /* memory's own blocks where there are no pools (blocks.c) */
+  gpu_watch *watch;           /* fences under way (watch.c) */
+  gpu_spares *spares;         /* graphs to be updated (capture.c) */
+  void *library_state;        /* handles of the vendor's libraries on this device (library.c) */
   atomic_int_least64_t live_buffers, live_bytes, live_objects;
   void *pool;           /* of the driver's, made for this device; NULL: blocks */
   atomic_bool hung;     /* idle ended by its time limit: freed memory is kept until one has ended well */

@@ -52,7 +52,7 @@ uint64_t gpu_import_run(heddle_pinstance *self, const void *address, uint64_t by
 
 /* The entry that has all of these bytes and stands; NULL: none. *part: one that stands has some of them, and not all: what
  * the driver refuses is not what it has, then. Waits for those that the driver is being called for. Locked. */
-static gpu_import *find(gpu_imports *all, const char *base, uint64_t bytes, bool *part) {
+static gpu_import *find_import(gpu_imports *all, const char *base, uint64_t bytes, bool *part) {
   for (;;) {
     gpu_import *found = NULL;
     bool wait = false;
@@ -103,7 +103,7 @@ heddle_status gpu_import_get(heddle_pdevice *dev, void *base, uint64_t bytes, gp
   gpu_import *mine = memory;
   *mine = (gpu_import){.base = base, .bytes = bytes, .users = 1};
   pthread_mutex_lock(&all->lock);
-  gpu_import *x = find(all, base, bytes, &part);
+  gpu_import *x = find_import(all, base, bytes, &part);
   if (x != NULL) {
     x->users++;
   } else {

@@ -4,8 +4,9 @@
  * Settings: driver (the driver's library, an absolute path; off: none is started), cache_dir (folder for compiled
  * programs; off: they are compiled in each process), source_dir (folder that their sources are written to; none: they
  * are not), unified (0: no shared memory), peer (0: no copies between devices), pools (0: blocks of our own in place of
- * the driver's pools), counters (0: completions come by the driver's calls alone), fuse (0: every node is a step of its own), capture (0: no graphs), max_streams, devices (which of
- * the driver's, "1,0"; one that is there twice is two devices, for tests that want two). */
+ * the driver's pools), counters (0: completions come by the driver's calls alone), fuse (0: every node is a step of its own), capture (0: no graphs),
+ * adopt_own (1: stream.adopt takes streams of ours, for the conformance kit), max_streams, devices (which of the driver's,
+ * "1,0"; one that is there twice is two devices, for tests that want two). */
 #include "gpu.h"
 #include "library.h"
 
@@ -98,6 +99,7 @@ static heddle_status read_settings(heddle_pinstance *self, heddle_error *err) {
   if (s == HEDDLE_OK) s = read_switch(self, "capture", true, &self->capture, err);
   if (s == HEDDLE_OK) s = read_switch(self, "pools", true, &self->pools, err);
   if (s == HEDDLE_OK) s = read_switch(self, "counters", true, &self->counters, err);
+  if (s == HEDDLE_OK) s = read_switch(self, "adopt_own", false, &self->adopt_own, err);
   if (s == HEDDLE_OK) s = heddle_chain_wanted(self->host, &self->fuse, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "cache_dir", &self->cache_dir, NULL, err);
   if (s == HEDDLE_OK) s = gpu_setting_path(self, "source_dir", &self->source_dir, NULL, err);

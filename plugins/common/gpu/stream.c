@@ -385,6 +385,7 @@ static heddle_pstream *take_adopted(heddle_pdevice *dev) {
 static heddle_status stream_adopt(heddle_pdevice *dev, uint64_t handle, heddle_pstream **out, heddle_error *err) {
   gpu_scope scope;
   void *theirs = (void *)(uintptr_t)handle;
+  if (dev->self->adopt_own) theirs = ((heddle_pstream *)theirs)->handle;
   heddle_status s = gpu_health(dev, err);
   if (s == HEDDLE_OK) s = gpu_enter(dev, &scope, err);
   if (s != HEDDLE_OK) return s;

@@ -75,8 +75,8 @@ static heddle_status prepare(heddle_pdevice *dev, void *state, const gpu_ask *as
   return HEDDLE_OK;
 }
 
-static heddle_status run(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
-                         gpu_address workspace, heddle_error *err) {
+static heddle_status run_tensor(gpu_library_step *head, heddle_pstream *stream, const gpu_address *operands,
+                                gpu_address workspace, heddle_error *err) {
   const tensor_step *step = (const tensor_step *)head;
   k_matmul params = step->params;
   gpu_product_operands o;
@@ -98,5 +98,5 @@ const gpu_library gpu_tensor_cores = {
     .device_close = device_close,
     .prepare = prepare,
     .free = step_free,
-    .run = run,
+    .run = run_tensor,
 };

@@ -102,7 +102,7 @@ static void leave_captures_alone(const gpu_watch *w) {
   if (w->dev->driver->thread_capture_mode != NULL) w->dev->driver->thread_capture_mode(&mode);
 }
 
-static void *run(void *arg) {
+static void *run_watch(void *arg) {
   gpu_watch *w = arg;
   uint32_t quiet = 0;
   leave_captures_alone(w);
@@ -143,7 +143,7 @@ static heddle_status start(gpu_watch *w, heddle_error *err) {
   if (!atomic_load(&w->started)) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&w->thread, NULL, run, w);
+    failed = pthread_create(&w->thread, NULL, run_watch, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     atomic_store_explicit(&w->started, failed == 0, memory_order_release);
   }

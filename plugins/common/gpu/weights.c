@@ -69,7 +69,7 @@ static heddle_status put_rounded(heddle_pdevice *dev, const float *data, uint64_
   return s;
 }
 
-static weight *find(const gpu_weights *w, const filecache_key *key) {
+static weight *find_weight(const gpu_weights *w, const filecache_key *key) {
   weight *x = w->first;
   while (x != NULL && memcmp(&x->key, key, sizeof *key) != 0) x = x->next;
   return x;
@@ -85,7 +85,7 @@ heddle_status gpu_weight_get(heddle_pdevice *dev, const float *data, uint64_t co
   filecache_key_add(&key, data, (size_t)(count * sizeof *data));
   key = filecache_key_end(key);
   pthread_mutex_lock(&w->lock);
-  weight *x = find(w, &key);
+  weight *x = find_weight(w, &key);
   if (x == NULL) {
     s = gpu_new(dev->host, sizeof *x, "weights", &memory, err);
     x = memory;

@@ -25,6 +25,8 @@ heddle_status k_op_offer(const k_site *site, const heddle_pregion *region, k_acc
       .workspace_bytes = workspace,
       .workspace_align = site->workspace_align,
       .kept_bytes = k_plan_kept(&plan),
+      .extends = plan.extends,
+      .n_extends = plan.n_extends,
       .cost_ns = LAUNCH_NS * plan.n_steps + plan.work / (site->compute_units > 0 ? site->compute_units : 1),
   };
   if (s == HEDDLE_OK) s = offer(sink, &answer, err);

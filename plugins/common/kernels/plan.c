@@ -22,9 +22,8 @@ static const k_entry *find_entry(const char *op, bool own) {
 heddle_status k_plan_list(heddle_list_fn list, void *sink, heddle_error *err) {
   for (uint32_t i = 0; i < heddle__operator_count; i++) {
     const heddle__operator *op = &heddle__operators[i];
-    const k_entry *e = find_entry(op->name, op->own);
-    if (e == NULL) continue;
-    heddle_status s = heddle__operator_list(op, e->types & ~(K_WIDENS | K_ANY), list, sink, err);
+    if (find_entry(op->name, op->own) == NULL) continue;
+    heddle_status s = heddle__operator_list(op, op->types, list, sink, err);
     if (s != HEDDLE_OK) return s;
   }
   return HEDDLE_OK;
@@ -119,6 +118,14 @@ void k_allow_in_place(k_node *n, uint32_t k) {
   plan->pairs[2 * plan->n_pairs++ + 1] = 0;
 }
 
+void k_allow_extending(k_node *n, uint32_t k, uint32_t r) {
+  k_plan *plan = n->plan;
+  int32_t *entry = plan->extends + 3 * plan->n_extends++;
+  entry[0] = (int32_t)k_input(n, k);
+  entry[1] = (int32_t)(k_output(n, r) & ~K_OUTPUT);
+  entry[2] = -1;
+}
+
 /* ---------------------------------------------------------------- from region to plan */
 
 static heddle_status check_value(const k_node *n, const heddle_pvalue *value, const char *what, uint32_t k,
@@ -175,14 +182,16 @@ static heddle_status plan_region(k_node *n, heddle_error *err) {
   const bool own = node->domain != NULL && strcmp(node->domain, "heddle") == 0;
   if (!own && node->domain != NULL && node->domain[0] != '\0')
     return ref_refuse(&n->ref, err, "operators of domain '%s' are not supported", node->domain);
-  n->entry = find_entry(node->op, own);
+  const heddle__operator *op = heddle__operator_find(own, node->op);
+  n->entry = op != NULL ? find_entry(node->op, own) : NULL;
   if (n->entry == NULL) return ref_refuse(&n->ref, err, "there is no kernel for this operator");
+  n->types = op->types;
   const heddle__version *version = NULL;
   heddle_status s = ref_find_version(&n->ref, own, &version, err);
   if (s == HEDDLE_OK) s = ref_check_attrs(&n->ref, version, err);
   if (s == HEDDLE_OK) s = check_values(n, version, err);
   bool widened = false;
-  if (s == HEDDLE_OK && (n->entry->types & K_WIDENS) != 0) s = k_plan_widened(n, &widened, err);
+  if (s == HEDDLE_OK && (n->entry->flags & K_WIDENS) != 0) s = k_plan_widened(n, &widened, err);
   return s == HEDDLE_OK && !widened ? n->entry->plan(n, err) : s;
 }
 
@@ -202,7 +211,7 @@ heddle_status k_plan_make(const heddle_host *host, const heddle_pregion *region,
 
 heddle_status k_plan_make_like(const heddle_host *host, const heddle_pregion *region, uint64_t features,
                                const k_plan *like, k_plan *out, heddle_error *err) {
-  k_node n = {{region, NULL, {NULL, NULL, NULL}, NULL}, NULL, out};
+  k_node n = {.ref = {.region = region}, .plan = out};
   memset(out, 0, sizeof *out);
   out->host = host;
   out->features = features;

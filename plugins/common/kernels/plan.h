@@ -84,6 +84,8 @@ typedef struct k_plan {
   uint32_t *input_flags; /* one per region input */
   int32_t pairs[2 * K_PAIRS];
   uint32_t n_pairs;
+  int32_t extends[3 * K_PAIRS]; /* the entries of heddle_poffer.extends */
+  uint32_t n_extends;
   bool is_fixed; /* a launch of it cannot be resized; the driver's to say */
   double work;   /* products, or elements moved: for an estimate of time */
   const struct k_plan

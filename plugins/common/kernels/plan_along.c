@@ -65,8 +65,8 @@ static heddle_status plan_top_k(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_along_table[] = {
-    {"ArgMax", HEDDLE__TYPES_NUMBERS | K_WIDENS, plan_arg},
-    {"ArgMin", HEDDLE__TYPES_NUMBERS | K_WIDENS, plan_arg},
-    {"TopK", HEDDLE__TYPES_NUMBERS | K_WIDENS, plan_top_k},
+    {"ArgMax", K_WIDENS, plan_arg},
+    {"ArgMin", K_WIDENS, plan_arg},
+    {"TopK", K_WIDENS, plan_top_k},
     {0},
 };

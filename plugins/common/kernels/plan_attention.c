@@ -78,7 +78,7 @@ heddle_status k_plan_rotate(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_attention_table[] = {
-    {"Attention", HEDDLE__TYPES_REAL, plan_attention},
-    {"RotaryEmbedding", HEDDLE__TYPES_REAL, plan_rotary},
+    {"Attention", 0, plan_attention},
+    {"RotaryEmbedding", 0, plan_rotary},
     {0},
 };

@@ -259,9 +259,9 @@ static heddle_status plan_conv_transpose(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_contract_table[] = {
-    {"Conv", HEDDLE__TYPES_NUMBERS, plan_conv},
-    {"ConvTranspose", K_TYPES_WIDENED, plan_conv_transpose},
-    {"Gemm", HEDDLE__TYPES_NUMBERS, plan_gemm},
-    {"MatMul", HEDDLE__TYPES_NUMBERS, plan_matmul},
+    {"Conv", 0, plan_conv},
+    {"ConvTranspose", K_WIDENS, plan_conv_transpose},
+    {"Gemm", 0, plan_gemm},
+    {"MatMul", 0, plan_matmul},
     {0},
 };

@@ -12,37 +12,30 @@ static heddle_status plan_cast(k_node *n, heddle_error *err);
 static heddle_status plan_cast_like(k_node *n, heddle_error *err);
 
 const k_entry k_elementwise_table[] = {
-    {"Cast", HEDDLE__TYPES_ALL | K_ANY, plan_cast},
-    {"CastLike", HEDDLE__TYPES_ALL | K_ANY, plan_cast_like},
-    {"Clip", HEDDLE__TYPES_NUMBERS, plan_clip},
-    {"Where", HEDDLE__TYPES_BYTES, plan_where},
+    {"Cast", K_ANY, plan_cast},
+    {"CastLike", K_ANY, plan_cast_like},
+    {"Clip", 0, plan_clip},
+    {"Where", 0, plan_where},
     {0},
 };
 
 const k_entry k_own_table[] = {
-    {"FusedElementwise", HEDDLE__TYPES_F32, k_plan_fused},
-    {"GroupQueryAttention", HEDDLE__TYPES_REAL, k_plan_gqa},
-    {"KernelMatrix", HEDDLE__TYPES_REAL, k_plan_kernel_matrix},
-    {"Lookup", HEDDLE__TYPES_ALL, k_plan_lookup},
-    {"MatMulNBits", HEDDLE__TYPES_REAL, k_plan_nbits},
-    {"PairProbabilities", HEDDLE__TYPES_REAL, k_plan_pairs},
-    {"PostTransform", HEDDLE__TYPES_REAL, k_plan_post_transform},
-    {"RMSNormalization", HEDDLE__TYPES_REAL, k_plan_rms_norm},
-    {"Rotary", HEDDLE__TYPES_REAL, k_plan_rotate},
-    {"TreeEnsemble", HEDDLE__TYPES_REAL, k_plan_trees},
+    {"FusedElementwise", 0, k_plan_fused},
+    {"GroupQueryAttention", 0, k_plan_gqa},
+    {"KernelMatrix", 0, k_plan_kernel_matrix},
+    {"Lookup", 0, k_plan_lookup},
+    {"MatMulNBits", 0, k_plan_nbits},
+    {"PairProbabilities", 0, k_plan_pairs},
+    {"PostTransform", 0, k_plan_post_transform},
+    {"RMSNormalization", 0, k_plan_rms_norm},
+    {"Rotary", 0, k_plan_rotate},
+    {"TreeEnsemble", 0, k_plan_trees},
     {0},
 };
 
-/* Every operator, in the order of heddle__operators; used for those that have a scalar expression. */
-static const k_entry scalar_entries[] = {
-#define OPERATOR(domain, name, types, ...) {#name, HEDDLE__TYPES_##types, plan_scalar},
-#include "operators/all.def"
-#include "plugins/common/more/narrow.h"
-};
-
 const k_entry *k_scalar_entry(bool own, const char *op) {
-  const heddle__operator *known = heddle__operator_find(own, op);
-  return known != NULL && scalar_known(op) ? &scalar_entries[known - heddle__operators] : NULL;
+  static const k_entry entry = {"", 0, plan_scalar};
+  return heddle__operator_find(own, op) != NULL && scalar_known(op) ? &entry : NULL;
 }
 
 /* ---------------------------------------------------------------- types */
@@ -58,7 +51,7 @@ heddle_status k_refuse_type(const k_node *n, heddle_dtype d, heddle_error *err) 
       d.code == HEDDLE_DTYPE_BFLOAT)
     return ref_refuse(&n->ref, err, "this device does not compute in %s", region_dtype_name(d, name));
   return ref_refuse(&n->ref, err, "it does not take %s; it takes %s", region_dtype_name(d, name),
-                    heddle__types_text(n->entry->types, types));
+                    heddle__types_text(n->types, types));
 }
 
 /* Elements that have the same bits under an operator: integers without sign where it does not look at signs, so that one program
@@ -248,8 +241,8 @@ static heddle_status check_types(const k_node *n, const char *word, k_walk_plan 
   char name[DTYPE_NAME_BYTES], types[HEDDLE__TYPES_TEXT];
   const bool power = strcmp(n->ref.node->op, "Pow") == 0;
   bool test = false;
-  w->kind = kind_of(word, type, (n->entry->types & HEDDLE__TYPES_BOOL) != 0, &test);
-  if (w->kind == 0) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->entry->types, types));
+  w->kind = kind_of(word, type, (n->types & HEDDLE__TYPES_BOOL) != 0, &test);
+  if (w->kind == 0) return ref_refuse(&n->ref, err, "it takes %s", heddle__types_text(n->types, types));
   if (k_scalar_element(n, type) == K_ELEMENT_COUNT) return k_refuse_type(n, type, err);
   for (uint32_t k = 1; k < n->ref.node->n_inputs; k++) {
     const heddle_pvalue *v = region_node_input(n->ref.region, n->ref.node, k);

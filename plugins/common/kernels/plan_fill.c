@@ -106,10 +106,7 @@ static heddle_status plan_dropout(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_fill_table[] = {
-    {"Constant", HEDDLE__TYPES_CONSTANTS, plan_known},
-    {"ConstantOfShape", HEDDLE__TYPES_CASTS, plan_constant_of_shape},
-    {"Dropout", HEDDLE__TYPES_BYTES | K_ANY, plan_dropout},
-    {"Range", HEDDLE__TYPES_NUMBERS, plan_range},
-    {"Shape", HEDDLE__TYPES_BYTES, plan_known},
-    {0},
+    {"Constant", 0, plan_known},      {"ConstantOfShape", 0, plan_constant_of_shape},
+    {"Dropout", K_ANY, plan_dropout}, {"Range", 0, plan_range},
+    {"Shape", 0, plan_known},         {0},
 };

@@ -171,13 +171,7 @@ heddle_status k_plan_general(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_general_table[] = {
-    {"AffineGrid", HEDDLE__TYPES_REAL, k_plan_general},
-    {"Col2Im", HEDDLE__TYPES_NUMBERS, k_plan_general},
-    {"DeformConv", HEDDLE__TYPES_REAL, k_plan_general},
-    {"GlobalLpPool", HEDDLE__TYPES_REAL, k_plan_general},
-    {"GridSample", HEDDLE__TYPES_NUMBERS, k_plan_general},
-    {"LpPool", HEDDLE__TYPES_REAL, k_plan_general},
-    {"MaxUnpool", HEDDLE__TYPES_REAL, k_plan_general},
-    {"RoiAlign", HEDDLE__TYPES_REAL, k_plan_general},
-    {0},
+    {"AffineGrid", 0, k_plan_general},   {"Col2Im", 0, k_plan_general},     {"DeformConv", 0, k_plan_general},
+    {"GlobalLpPool", 0, k_plan_general}, {"GridSample", 0, k_plan_general}, {"LpPool", 0, k_plan_general},
+    {"MaxUnpool", 0, k_plan_general},    {"RoiAlign", 0, k_plan_general},   {0},
 };

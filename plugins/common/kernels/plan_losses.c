@@ -45,7 +45,7 @@ static heddle_status plan_loss(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_losses_table[] = {
-    {"NegativeLogLikelihoodLoss", HEDDLE__TYPES_REAL, plan_loss},
-    {"SoftmaxCrossEntropyLoss", HEDDLE__TYPES_REAL, plan_loss},
+    {"NegativeLogLikelihoodLoss", 0, plan_loss},
+    {"SoftmaxCrossEntropyLoss", 0, plan_loss},
     {0},
 };

@@ -13,10 +13,8 @@ static heddle_status add(k_node *n, uint8_t kernel, uint32_t n_types, const uint
 /* ---------------------------------------------------------------- TreeEnsemble */
 
 /* Words of an element of operand k, int32 or int64. */
-static heddle_status step_of(const k_node *n, const more_op *m, uint32_t k, int64_t *step, heddle_error *err) {
-  *step = m->in[k].type == REF_TYPE_I64 ? 2 : 1;
-  if (m->in[k].type == REF_TYPE_I64 || m->in[k].type == REF_TYPE_I32) return HEDDLE_OK;
-  return ref_refuse(&n->ref, err, "operand %u is of other integers than int32 and int64", k);
+static int64_t words_of(const more_op *m, uint32_t k) {
+  return m->in[k].type == REF_TYPE_I64 ? 2 : 1;
 }
 
 heddle_status k_plan_trees(k_node *n, heddle_error *err) {
@@ -28,11 +26,11 @@ heddle_status k_plan_trees(k_node *n, heddle_error *err) {
   uint32_t args[9];
   heddle_status s = k_more_of(n, &m, err);
   if (s == HEDDLE_OK) s = k_element_of(n, m.in[X].type, &type, err);
-  if (s == HEDDLE_OK) s = step_of(n, &m, ROOTS, &p.wide, err);
-  if (s == HEDDLE_OK) s = step_of(n, &m, TARGETS, &p.mode, err);
   if (s != HEDDLE_OK || m.out[0].count == 0) return s;
   const int64_t numbers[] = {m.i[FEATURES], m.i[TREES], m.i[COUNT], m.i[LEAVES], m.i[HOW], m.i[WIDE], m.i[N_MEMBERS]};
   memcpy(p.from, numbers, sizeof numbers);
+  p.wide = words_of(&m, ROOTS);
+  p.mode = words_of(&m, TARGETS);
   p.count = m.i[ROWS];
   for (uint32_t k = 0; k < 7; k++) args[k] = k < m.n_in && m.in[k].here ? k_input(n, k) : k_input(n, SPLITS);
   args[7] = k_output(n, 0);

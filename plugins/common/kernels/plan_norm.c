@@ -2,6 +2,8 @@
 #include "plan_lines.h"
 #include "plan_op.h"
 
+#include "plugins/common/more/more.h"
+
 enum { LONG_ROW = 128, LONG_PLANE = 64 };
 
 /* The kernel for all elements of the first operand, in rows of row elements, with the operands first .. last. */
@@ -91,10 +93,23 @@ static bool has_full_scale(const k_node *n) {
   return true;
 }
 
+/* Mean or inverse deviation is kept as float16 or bfloat16, which stash_type names. */
+static bool keeps_half(const k_node *n) {
+  for (uint32_t k = 1; k < 3; k++) {
+    const heddle_pvalue *v = region_node_output(n->ref.region, n->ref.node, k);
+    if (v != NULL && more_is_half(v->dtype)) return true;
+  }
+  return false;
+}
+
 static heddle_status plan_layer_norm(k_node *n, heddle_error *err) {
   ref_op op = {0};
-  if (!k_is_float32(n) || !has_full_scale(n)) return k_plan_layer_norm_any(n, err);
-  heddle_status s = ref_plan_layer_norm(&n->ref, &op, err);
+  bool widened = false;
+  const bool as_it_is = keeps_half(n);
+  heddle_status s = as_it_is ? HEDDLE_OK : k_plan_widened(n, &widened, err);
+  if (s != HEDDLE_OK || widened) return s;
+  if (as_it_is || !k_is_float32(n) || !has_full_scale(n)) return k_plan_layer_norm_any(n, err);
+  s = ref_plan_layer_norm(&n->ref, &op, err);
   if (s != HEDDLE_OK) return s;
   const ref_norm *f = &op.u.norm;
   if (f->channels == 0) return HEDDLE_OK;
@@ -120,9 +135,9 @@ static heddle_status plan_lrn(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_norm_table[] = {
-    {"BatchNormalization", HEDDLE__TYPES_REAL, plan_batch_norm},
-    {"InstanceNormalization", K_TYPES_WIDENED, plan_instance_norm},
-    {"LRN", K_TYPES_WIDENED, plan_lrn},
-    {"LayerNormalization", K_TYPES_WIDENED | HEDDLE__TYPE(F64), plan_layer_norm},
+    {"BatchNormalization", 0, plan_batch_norm},
+    {"InstanceNormalization", K_WIDENS, plan_instance_norm},
+    {"LRN", K_WIDENS, plan_lrn},
+    {"LayerNormalization", 0, plan_layer_norm},
     {0},
 };

@@ -15,20 +15,20 @@ typedef struct k_node {
   ref_node ref; /* the same for the plans of the reference kernels, which check a node's geometry for both */
   const k_entry *entry;
   k_plan *plan;
+  uint32_t types; /* of the operator, as operators/ has them: HEDDLE__TYPE of each */
 } k_node;
 
 typedef heddle_status (*k_plan_fn)(k_node *n, heddle_error *err);
 
-/* The plan knows float32 only of the floating-point types: float16 and bfloat16 go through it in the workspace. */
-#define K_WIDENS UINT32_C(0x80000000)
-#define K_TYPES_WIDENED (K_WIDENS | HEDDLE__TYPES_NARROW_REAL)
-
-/* The plan takes all that the setup of more/ takes: other types for an operand too, and those of 8 bits and less. */
-#define K_ANY UINT32_C(0x20000000)
+enum {
+  K_WIDENS = 1, /* the plan does not know float16 and bfloat16, which go through that of float32 in the workspace */
+  K_ANY =
+      2 /* it takes all that the setup of more/ takes: other types for an operand too, and those of 8 bits and less */
+};
 
 struct k_entry {
   const char *op;
-  uint32_t types; /* a set of HEDDLE__TYPE, K_WIDENS and K_ANY */
+  uint32_t flags; /* K_WIDENS, K_ANY */
   k_plan_fn plan;
 };
 
@@ -115,6 +115,8 @@ uint64_t k_limit(const k_node *n);
 
 /* Result 0 may lie on operand k. */
 void k_allow_in_place(k_node *n, uint32_t k);
+/* Result r may be operand k with more elements, in its bytes (heddle_poffer.extends). */
+void k_allow_extending(k_node *n, uint32_t k, uint32_t r);
 
 /* A copy of the node's whole operand 0 to its result: nothing where both turn out to be the same bytes. */
 heddle_status k_plan_copy(k_node *n, heddle_error *err);

@@ -85,7 +85,7 @@ static heddle_status plan_pad(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_pick_table[] = {
-    {"Gather", HEDDLE__TYPES_BYTES, plan_gather},
-    {"Pad", HEDDLE__TYPES_BYTES, plan_pad},
+    {"Gather", 0, plan_gather},
+    {"Pad", 0, plan_pad},
     {0},
 };

@@ -55,7 +55,7 @@ static heddle_status plan_pool(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_pool_table[] = {
-    {"AveragePool", HEDDLE__TYPES_REAL, plan_pool},
-    {"MaxPool", HEDDLE__TYPES_NUMBERS, plan_pool},
+    {"AveragePool", 0, plan_pool},
+    {"MaxPool", 0, plan_pool},
     {0},
 };

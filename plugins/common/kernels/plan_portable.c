@@ -26,7 +26,7 @@ static const struct {
 
 static heddle_status check_type(const k_node *n, int type, heddle_error *err) {
   char name[DTYPE_NAME_BYTES];
-  if (type < (int)(sizeof types / sizeof types[0]) && (types[type].bit & n->entry->types) != 0) return HEDDLE_OK;
+  if (type < (int)(sizeof types / sizeof types[0]) && (types[type].bit & n->types) != 0) return HEDDLE_OK;
   return ref_refuse(&n->ref, err, "there is no kernel for %s", region_dtype_name(n->ref.in[0]->dtype, name));
 }
 
@@ -46,11 +46,11 @@ heddle_status k_more_of(k_node *n, more_op *m, heddle_error *err) {
   bool known = false;
   const heddle_status s = more_plan_node(&n->ref, m, NULL, &known, err);
   if (!known) return ref_refuse(&n->ref, err, "it is of no opset");
-  for (uint32_t k = 0; s == HEDDLE_OK && (n->entry->types & K_ANY) == 0 && k < MORE_IN; k++)
+  for (uint32_t k = 0; s == HEDDLE_OK && (n->entry->flags & K_ANY) == 0 && k < MORE_IN; k++)
     if ((k < m->n_in && m->in[k].here && narrow_is(m->in[k].type)) ||
         (k < m->n_out && m->out[k].here && narrow_is(m->out[k].type)))
       return ref_refuse(&n->ref, err, "there is no kernel for types of 8 bits and less but integers");
-  return s == HEDDLE_OK && m->in[0].here && (n->entry->types & K_ANY) == 0 ? check_type(n, m->in[0].type, err) : s;
+  return s == HEDDLE_OK && m->in[0].here && (n->entry->flags & K_ANY) == 0 ? check_type(n, m->in[0].type, err) : s;
 }
 
 heddle_status k_or_table(k_node *n, uint32_t k, int type, int64_t count, double value, uint32_t *arg,

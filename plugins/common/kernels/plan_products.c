@@ -128,12 +128,12 @@ static heddle_status plan_causal(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_products_table[] = {
-    {"CausalConvWithState", HEDDLE__TYPES_REAL, plan_causal},
-    {"ConvInteger", HEDDLE__TYPES_BYTE, plan_integer},
-    {"Det", HEDDLE__TYPES_REAL, plan_det},
-    {"Einsum", HEDDLE__TYPES_NUMBERS, plan_einsum},
-    {"MatMulInteger", HEDDLE__TYPES_BYTE, plan_integer},
-    {"QLinearConv", HEDDLE__TYPES_BYTE, plan_qlinear},
-    {"QLinearMatMul", HEDDLE__TYPES_BYTE, plan_qlinear},
+    {"CausalConvWithState", 0, plan_causal},
+    {"ConvInteger", 0, plan_integer},
+    {"Det", 0, plan_det},
+    {"Einsum", 0, plan_einsum},
+    {"MatMulInteger", 0, plan_integer},
+    {"QLinearConv", 0, plan_qlinear},
+    {"QLinearMatMul", 0, plan_qlinear},
     {0},
 };

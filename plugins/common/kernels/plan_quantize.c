@@ -118,7 +118,7 @@ static heddle_status plan_dequantize(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_quantize_table[] = {
-    {"DequantizeLinear", HEDDLE__TYPES_WHOLE | K_ANY, plan_dequantize},
-    {"QuantizeLinear", HEDDLE__TYPES_REAL | K_ANY, plan_quantize},
+    {"DequantizeLinear", K_ANY, plan_dequantize},
+    {"QuantizeLinear", K_ANY, plan_quantize},
     {0},
 };

@@ -105,11 +105,11 @@ heddle_status k_plan_dropout_training(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_random_table[] = {
-    {"Bernoulli", HEDDLE__TYPES_REAL, plan_bernoulli},
-    {"Multinomial", HEDDLE__TYPES_REAL, plan_multinomial},
-    {"RandomNormal", HEDDLE__TYPES_REAL, plan_numbers},
-    {"RandomNormalLike", HEDDLE__TYPES_ALL, plan_numbers},
-    {"RandomUniform", HEDDLE__TYPES_REAL, plan_numbers},
-    {"RandomUniformLike", HEDDLE__TYPES_ALL, plan_numbers},
+    {"Bernoulli", 0, plan_bernoulli},
+    {"Multinomial", 0, plan_multinomial},
+    {"RandomNormal", 0, plan_numbers},
+    {"RandomNormalLike", 0, plan_numbers},
+    {"RandomUniform", 0, plan_numbers},
+    {"RandomUniformLike", 0, plan_numbers},
     {0},
 };

@@ -111,9 +111,5 @@ static heddle_status plan_linear(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_recurrent_table[] = {
-    {"GRU", HEDDLE__TYPES_REAL, plan_rnn},
-    {"LSTM", HEDDLE__TYPES_REAL, plan_rnn},
-    {"LinearAttention", HEDDLE__TYPES_REAL, plan_linear},
-    {"RNN", HEDDLE__TYPES_REAL, plan_rnn},
-    {0},
+    {"GRU", 0, plan_rnn}, {"LSTM", 0, plan_rnn}, {"LinearAttention", 0, plan_linear}, {"RNN", 0, plan_rnn}, {0},
 };

@@ -88,6 +88,6 @@ static heddle_status plan_resize(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_resize_table[] = {
-    {"Resize", K_TYPES_WIDENED, plan_resize},
+    {"Resize", K_WIDENS, plan_resize},
     {0},
 };

@@ -131,14 +131,14 @@ static heddle_status plan_global_pool(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_rows_table[] = {
-    {"GlobalAveragePool", K_TYPES_WIDENED, plan_global_pool},
-    {"GlobalMaxPool", K_TYPES_WIDENED, plan_global_pool},
-    {"LogSoftmax", HEDDLE__TYPES_REAL, plan_softmax},
-    {"ReduceMax", HEDDLE__TYPES_ALL, plan_reduce},
-    {"ReduceMean", HEDDLE__TYPES_NUMBERS, plan_reduce},
-    {"ReduceMin", HEDDLE__TYPES_ALL, plan_reduce},
-    {"ReduceProd", HEDDLE__TYPES_NUMBERS, plan_reduce},
-    {"ReduceSum", HEDDLE__TYPES_NUMBERS, plan_reduce},
-    {"Softmax", HEDDLE__TYPES_REAL, plan_softmax},
+    {"GlobalAveragePool", K_WIDENS, plan_global_pool},
+    {"GlobalMaxPool", K_WIDENS, plan_global_pool},
+    {"LogSoftmax", 0, plan_softmax},
+    {"ReduceMax", 0, plan_reduce},
+    {"ReduceMean", 0, plan_reduce},
+    {"ReduceMin", 0, plan_reduce},
+    {"ReduceProd", 0, plan_reduce},
+    {"ReduceSum", 0, plan_reduce},
+    {"Softmax", 0, plan_softmax},
     {0},
 };

@@ -124,6 +124,7 @@ static heddle_status plan_concat(k_node *n, heddle_error *err) {
   if (s != HEDDLE_OK) return s;
   const int64_t axis = axis_of(n, n->ref.out, &m.rows);
   m.to_pitch = row_bytes(n->ref.out, axis);
+  if (ref_concat_extends(&n->ref) && ref_concat_is_flat(&n->ref, (int32_t)axis)) k_allow_extending(n, 0, 0);
   for (uint32_t k = 0; k < n->ref.node->n_inputs && s == HEDDLE_OK; k++) {
     m.from = k_input(n, k);
     m.from_pitch = m.row = row_bytes(region_node_input(n->ref.region, n->ref.node, k), axis);
@@ -195,10 +196,8 @@ static heddle_status plan_slice(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_shape_table[] = {
-    {"Concat", HEDDLE__TYPES_BYTES, plan_concat},     {"Expand", HEDDLE__TYPES_BYTES, plan_expand},
-    {"Flatten", HEDDLE__TYPES_BYTES, plan_flatten},   {"Identity", HEDDLE__TYPES_BYTES, plan_identity},
-    {"Reshape", HEDDLE__TYPES_BYTES, plan_reshape},   {"Slice", HEDDLE__TYPES_BYTES, plan_slice},
-    {"Split", HEDDLE__TYPES_BYTES, plan_split},       {"Squeeze", HEDDLE__TYPES_BYTES, plan_squeeze},
-    {"Tile", HEDDLE__TYPES_BYTES, plan_tile},         {"Transpose", HEDDLE__TYPES_BYTES, plan_transpose},
-    {"Unsqueeze", HEDDLE__TYPES_BYTES, plan_squeeze}, {0},
+    {"Concat", 0, plan_concat},       {"Expand", 0, plan_expand},     {"Flatten", 0, plan_flatten},
+    {"Identity", 0, plan_identity},   {"Reshape", 0, plan_reshape},   {"Slice", 0, plan_slice},
+    {"Split", 0, plan_split},         {"Squeeze", 0, plan_squeeze},   {"Tile", 0, plan_tile},
+    {"Transpose", 0, plan_transpose}, {"Unsqueeze", 0, plan_squeeze}, {0},
 };

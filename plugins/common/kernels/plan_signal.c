@@ -122,14 +122,14 @@ static heddle_status plan_dynamic_quantize(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_signal_table[] = {
-    {"BitCast", HEDDLE__TYPES_ALL, plan_bit_cast},
-    {"BlackmanWindow", HEDDLE__TYPES_REAL, plan_constant},
-    {"CenterCropPad", HEDDLE__TYPES_ALL, plan_center_crop_pad},
-    {"DFT", HEDDLE__TYPES_REAL, plan_dft},
-    {"DynamicQuantizeLinear", HEDDLE__TYPES_F32, plan_dynamic_quantize},
-    {"HammingWindow", HEDDLE__TYPES_REAL, plan_constant},
-    {"HannWindow", HEDDLE__TYPES_REAL, plan_constant},
-    {"MelWeightMatrix", HEDDLE__TYPES_REAL, plan_constant},
-    {"STFT", HEDDLE__TYPES_REAL, plan_dft},
+    {"BitCast", 0, plan_bit_cast},
+    {"BlackmanWindow", 0, plan_constant},
+    {"CenterCropPad", 0, plan_center_crop_pad},
+    {"DFT", 0, plan_dft},
+    {"DynamicQuantizeLinear", 0, plan_dynamic_quantize},
+    {"HammingWindow", 0, plan_constant},
+    {"HannWindow", 0, plan_constant},
+    {"MelWeightMatrix", 0, plan_constant},
+    {"STFT", 0, plan_dft},
     {0},
 };

@@ -99,6 +99,6 @@ static heddle_status plan_tfidf(k_node *n, heddle_error *err) {
 }
 
 const k_entry k_tfidf_table[] = {
-    {"TfIdfVectorizer", HEDDLE__TYPES_INTS, plan_tfidf},
+    {"TfIdfVectorizer", 0, plan_tfidf},
     {0},
 };

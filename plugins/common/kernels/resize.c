@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "plugins/common/check/offer.h"
 #include "plugins/common/kernels/op.h"
 #include "plugins/common/perror.h"
 #include "plugins/common/region.h"
@@ -57,18 +58,13 @@ static bool same_step(const k_step *was, const k_step *is) {
          was->is_product == is->is_product && was->is_conv == is->is_conv && was->param_ints == is->param_ints;
 }
 
-static bool has_pair(const k_plan *plan, const int32_t *pair) {
-  for (uint32_t i = 0; i < plan->n_pairs; i++)
-    if (plan->pairs[2 * i] == pair[0] && plan->pairs[2 * i + 1] == pair[1]) return true;
-  return false;
-}
-
 static bool same_plan(const k_op *op, const k_op *next) {
   const k_plan *was = &op->plan, *is = &next->plan;
   bool same = was->n_steps == is->n_steps && was->table_bytes == is->table_bytes && !is->is_fixed;
   if (same && was->table != NULL) same = memcmp(was->table, is->table, (size_t)was->table_bytes) == 0;
   for (uint32_t i = 0; i < was->n_steps && same; i++) same = same_step(&was->steps[i], &is->steps[i]);
-  for (uint32_t i = 0; i < was->n_pairs && same; i++) same = has_pair(is, &was->pairs[2 * i]);
+  same = same && offer_has_all(is->pairs, is->n_pairs, was->pairs, was->n_pairs, OFFER_IN_PLACE) &&
+         offer_has_all(is->extends, is->n_extends, was->extends, was->n_extends, OFFER_EXTENDS);
   for (uint32_t i = 0; i < op->n_inputs && same; i++) same = was->input_flags[i] == is->input_flags[i];
   for (uint32_t i = 0; i < K_WORKSPACES && same; i++) same = is->part_bytes[i] <= was->part_bytes[i];
   for (uint32_t i = 0; i < k_op_table(op) && same; i++) same = next->bytes[i] <= op->bytes[i];

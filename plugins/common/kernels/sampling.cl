@@ -56,7 +56,7 @@ KERNEL_3_1(grid_sample, k_general, T0, x0, T1, x1, i32, g, T0, y) {
     if (!(ABS(x) < AS(1.0e12f))) x = padding == 0 ? AS(-2) : padding == 1 && x > AS(0) ? AS(n) : AS(0);
     if (mode == 1) x = RINT(x);
     if (x < least || x > most) {
-      if (padding == 1) x = x < AS(0) ? AS(0) : x > AS(n - 1) ? AS(n - 1) : x;
+      if (padding == 1 && mode != 2) x = x < AS(0) ? AS(0) : x > AS(n - 1) ? AS(n - 1) : x; /* else each tap */
       if (padding == 2) x = reflected(x, least, most);
     }
     const K_C(R) low = floor(x), t = x - low, v = AS(1) - t, a = AS(-0.75f);

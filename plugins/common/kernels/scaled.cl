@@ -28,7 +28,7 @@ KERNEL_2_1(scaled, k_scaled, T0, x0, T1, x1, T1, y) {
 }
 #endif
 
-//! layer: f32 f64; f32 f64
+//! layer: f32 f64 f16 bf16; f32 f64 f16 bf16
 #ifdef K_layer
 /* Element of operand k, which broadcasts to operand 0, at element i of that. */
 #define K_BROADCAST(at, k, i) \

@@ -282,4 +282,5 @@ void more_setup_gqa(more_plan *p) {
   m->unsliced = true;
   for (uint32_t k = GQA_PRESENT_K; k <= GQA_PRESENT_V && more_operand(p, GQA_PAST_K) && i[GQA_PAST] == i[GQA_ROOM]; k++)
     m->in_place[k] = (uint8_t)(1 + GQA_PAST_K + k - GQA_PRESENT_K);
+  m->extends = true; /* rows before a length are as they were */
 }

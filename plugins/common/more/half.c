@@ -69,8 +69,8 @@ static uint64_t describe(const heddle_pregion *region, half_op *h) {
   return bytes;
 }
 
-static void run(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
-                uint64_t last) {
+static void run_widened(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                        uint64_t last) {
   const half_op *h = ref_tail(op);
   void *in[MORE_IN] = {NULL}, *out[MORE_OUT] = {NULL};
   int64_t work = 0;
@@ -132,7 +132,7 @@ heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *
   memcpy(op->slot, planned.slot, sizeof op->slot);
   op->present = planned.present;
   op->absorbed = planned.absorbed; /* of integers and bool only: the bytes of halves are not handed on */
-  ref_set_work(op, run, 1, 0, 3 * (double)bytes);
+  ref_set_work(op, run_widened, 1, 0, 3 * (double)bytes);
   op->cost_ns += planned.cost_ns;
   op->watched |= planned.watched;
   op->tail_bytes = sizeof h + planned.tail_bytes;

@@ -49,14 +49,15 @@ static int taps(const more_op *m, double x, int64_t n, int64_t at[4], double wei
   return 4;
 }
 
-/* Where a number of the grid points to along a dimension of that size. */
+/* Where a number of the grid points to along a dimension of that size. With CUBIC and BORDER each tap is moved to the border,
+ * not the place: as in PyTorch and ONNX Runtime, and other than in onnx.reference. */
 static double place_of(const more_op *m, double g, int64_t size) {
   const double least = m->i[CORNERS] ? 0 : -0.5, most = (double)size - (m->i[CORNERS] ? 1 : 0.5);
   double x = m->i[CORNERS] ? (g + 1) / 2 * (double)(size - 1) : ((g + 1) * (double)size - 1) / 2;
   if (!(fabs(x) < 0x1p40)) /* NaN, and what is far off */
     x = m->i[PADDING] == ZEROS ? -2 : m->i[PADDING] == BORDER && x > 0 ? (double)size : 0;
   if (m->i[MODE] == NEAREST) x = nearbyint(x);
-  if ((x < least || x > most) && m->i[PADDING] == BORDER)
+  if ((x < least || x > most) && m->i[PADDING] == BORDER && m->i[MODE] != CUBIC)
     x = x < 0 ? 0 : x > (double)(size - 1) ? (double)(size - 1) : x;
   return (x < least || x > most) && m->i[PADDING] == REFLECTION ? reflected(x, least, most) : x;
 }

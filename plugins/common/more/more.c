@@ -57,6 +57,11 @@ void more_whole(more_plan *p, uint32_t k) {
   if (more_operand(p, k) && !more_type_is_whole(p->m->in[k].type)) more_refuse(p, "operand %u must be of integers", k);
 }
 
+void more_index_type(more_plan *p, uint32_t k) {
+  const int type = more_operand(p, k) ? p->m->in[k].type : REF_TYPE_I64;
+  if (type != REF_TYPE_I32 && type != REF_TYPE_I64) more_refuse(p, "operand %u must be int32 or int64", k);
+}
+
 void more_same_type(more_plan *p, uint32_t a, uint32_t b) {
   if (more_operand(p, b) && p->m->in[a].type != p->m->in[b].type)
     more_refuse(p, "operand %u is of another type than operand %u", b, a);
@@ -374,8 +379,8 @@ heddle_status more_plan_node(const ref_node *n, more_op *m, int32_t *needs, bool
 
 /* ---------------------------------------------------------------- from there to a ref_op */
 
-static void run(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
-                uint64_t last) {
+static void run_part(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                     uint64_t last) {
   const more_op *m = ref_tail(op);
   more_args a = {.scratch = workspace};
   for (uint32_t k = 0; k < m->n_in; k++) a.in[k] = m->in[k].slot != UINT32_MAX ? inputs[m->in[k].slot] : NULL;
@@ -433,13 +438,15 @@ heddle_status more_plan_region(const heddle_pregion *region, ref_node *n, ref_op
   for (uint32_t k = 0; k < REF_OPERANDS; k++) op->slot[k] = m.in[k].slot;
   for (uint32_t k = 0; k < m.n_in; k++) bytes += (double)m.in[k].count * m.in[k].size;
   for (uint32_t k = 0; k < m.n_out; k++) bytes += (double)m.out[k].count * m.out[k].size;
-  if (m.loops) ref_set_work(op, run, (uint64_t)m.units, m.steps, bytes);
-  else ref_set_work(op, run, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
+  if (m.loops) ref_set_work(op, run_part, (uint64_t)m.units, m.steps, bytes);
+  else ref_set_work(op, run_part, (uint64_t)m.units, 20 * m.steps, 10 * bytes);
   if (m.unsliced) op->slice = 0;
   for (uint32_t k = 0; k < m.n_out; k++) {
     if (m.in_place[k] == 0 || m.out[k].slot == UINT32_MAX) continue;
     op->in_place |= UINT32_C(1) << (m.in_place[k] - 1);
     op->in_place_of[m.in_place[k] - 1] = m.out[k].slot;
+    if (m.extends) op->extends |= UINT32_C(1) << (m.in_place[k] - 1);
+    op->extends_along = -1;
   }
   op->tail_bytes = sizeof m + m.kept_all * sizeof(int64_t);
   op->workspace_bytes = m.scratch_bytes;

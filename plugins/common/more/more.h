@@ -54,7 +54,8 @@ struct more_op {
   /* Attributes of any length, which lie behind the op: names, and where each begins and how many numbers it has. */
   const char *kept[MORE_KEPT];
   uint8_t in_place[MORE_OUT]; /* 1 + the operand, of the first REF_OPERANDS, whose bytes result k may be in; 0: none */
-  uint8_t reserved[4];
+  bool extends;               /* such a result extends its operand (heddle_poffer.extends) */
+  uint8_t reserved[3];
   uint64_t kept_at[MORE_KEPT], kept_count[MORE_KEPT], kept_all;
 };
 
@@ -151,6 +152,7 @@ void more_rank(more_plan *p, uint32_t k, int32_t least, int32_t most);
 void more_real(more_plan *p, uint32_t k);                  /* floating-point */
 void more_number(more_plan *p, uint32_t k);                /* anything but bool */
 void more_whole(more_plan *p, uint32_t k);                 /* integers */
+void more_index_type(more_plan *p, uint32_t k);            /* int32 or int64 */
 void more_same_type(more_plan *p, uint32_t a, uint32_t b); /* where b is there */
 void more_same_shape(more_plan *p, uint32_t a, uint32_t b);
 void more_shape_is(more_plan *p, uint32_t k, int32_t ndim, const int64_t *shape); /* where k is there */

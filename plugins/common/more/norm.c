@@ -257,12 +257,12 @@ static void run_loss(const more_op *m, const more_args *a, int64_t first, int64_
 
 static void loss(more_plan *p) {
   more_op *m = p->m;
-  const more_value *x = &m->in[0], *labels = &m->in[1];
+  const more_value *x = &m->in[0];
   int64_t shape[MORE_DIMS];
   more_rank(p, 0, 2, MORE_DIMS);
   more_real(p, 0);
   more_same_type(p, 0, 2);
-  if (labels->type != REF_TYPE_I32 && labels->type != REF_TYPE_I64) more_refuse(p, "operand 1 must be int32 or int64");
+  more_index_type(p, 1);
   m->i[REDUCTION] = more_choice(p, "reduction", "mean", "none mean sum");
   m->i[IGNORES] = region_attr_find(p->n->node, "ignore_index") != NULL;
   m->i[IGNORED] = more_int(p, "ignore_index", 0);

@@ -126,7 +126,7 @@ static void store_state(const more_op *m, const more_args *a, uint32_t k, int64_
   for (int64_t j = 0; j < hidden; j++) more_put(&m->out[k], a->out[k], row * hidden + j, from[j]);
 }
 
-static void run(const more_op *m, const more_args *a, cell one) {
+static void run_cell(const more_op *m, const more_args *a, cell one) {
   const int64_t hidden = m->i[RNN_HIDDEN], steps = m->i[RNN_STEPS], batch = m->i[RNN_BATCH],
                 directions = m->i[RNN_DIRECTIONS];
   double *h = a->scratch, *next = h + hidden, *c = next + hidden, *gate = c + hidden;
@@ -159,15 +159,15 @@ static void run(const more_op *m, const more_args *a, cell one) {
 
 static void run_rnn(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   (void)first, (void)last;
-  run(m, a, rnn_cell);
+  run_cell(m, a, rnn_cell);
 }
 static void run_gru(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   (void)first, (void)last;
-  run(m, a, gru_cell);
+  run_cell(m, a, gru_cell);
 }
 static void run_lstm(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   (void)first, (void)last;
-  run(m, a, lstm_cell);
+  run_cell(m, a, lstm_cell);
 }
 
 /* ---------------------------------------------------------------- setup */

@@ -279,7 +279,7 @@ static void run_direction(direction *q) {
   store_states(q, 2, q->c);
 }
 
-static void run(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+static void run_directions(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   for (int64_t d = first; d < last; d++) {
     direction q = direction_of(m);
     q.a = a;
@@ -303,7 +303,7 @@ void rnn_plan_fast(more_plan *p) {
   if (!more_ok(p)) return;
   m->i[RNN_BLOCK] = block_of(m);
   direction q = direction_of(m);
-  more_loop(p, run, i[RNN_DIRECTIONS], places * row * ((double)(i[RNN_INPUTS] + i[RNN_HIDDEN]) * 0.6 + 30));
+  more_loop(p, run_directions, i[RNN_DIRECTIONS], places * row * ((double)(i[RNN_INPUTS] + i[RNN_HIDDEN]) * 0.6 + 30));
   m->unsliced = true;
   m->part_scratch = (uint64_t)place(&q, NULL) * sizeof(float);
 }

@@ -33,6 +33,13 @@ static void product_plain(const more_rows *r) {
 #define NARROW __attribute__((target("avx2,fma")))
 #define INSIDE static inline __attribute__((always_inline))
 
+/* Before loops over a tile's rows and columns: gcc keeps the sums in registers only if none of them is left. */
+#ifdef __clang__
+#define UNROLL
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
 /* The same of four columns. */
 NARROW INSIDE void keep_four(const more_rows *r, int64_t i, int64_t j, __m128 sums) {
   float four[4];
@@ -45,23 +52,38 @@ NARROW INSIDE void keep_four(const more_rows *r, int64_t i, int64_t j, __m128 su
   for (int c = 0; c < 4; c++) keep(r, i, j, c, four[c]);
 }
 
+/* Adds 16 products, or as many as the mask says, to each sum. */
+WIDE INSIDE void step_wide(const float *const *a, const float *const *b, int64_t k, __mmask16 in, __m512 *sums,
+                           const int rows, const int columns) {
+  __m512 x[MOST_ROWS];
+  UNROLL
+  for (int d = 0; d < rows; d++) x[d] = _mm512_maskz_loadu_ps(in, a[d] + k);
+  UNROLL
+  for (int c = 0; c < columns; c++) {
+    const __m512 w = _mm512_maskz_loadu_ps(in, b[c] + k);
+    UNROLL
+    for (int d = 0; d < rows; d++) sums[d * columns + c] = _mm512_fmadd_ps(x[d], w, sums[d * columns + c]);
+  }
+}
+
 WIDE INSIDE void tile_wide(const more_rows *r, int64_t i, int64_t j, const int rows, const int columns) {
   __m512 sums[MOST_ROWS * MOST_COLUMNS];
-  const float *b[MOST_COLUMNS];
+  const float *a[MOST_ROWS], *b[MOST_COLUMNS];
+  const int64_t whole = r->k / 16 * 16;
+  UNROLL
+  for (int d = 0; d < rows; d++) a[d] = r->a + (i + d) * r->a_step;
+  UNROLL
   for (int c = 0; c < columns; c++) b[c] = column_at(r, j + c);
+  UNROLL
   for (int s = 0; s < rows * columns; s++) sums[s] = _mm512_setzero_ps();
-  for (int64_t k = 0; k < r->k; k += 16) {
-    const __mmask16 in = r->k - k >= 16 ? 0xffff : (__mmask16)((1U << (r->k - k)) - 1);
-    __m512 a[MOST_ROWS];
-    for (int d = 0; d < rows; d++) a[d] = _mm512_maskz_loadu_ps(in, r->a + (i + d) * r->a_step + k);
-    for (int c = 0; c < columns; c++) {
-      const __m512 w = _mm512_maskz_loadu_ps(in, b[c] + k);
-      for (int d = 0; d < rows; d++) sums[d * columns + c] = _mm512_fmadd_ps(a[d], w, sums[d * columns + c]);
-    }
-  }
+  for (int64_t k = 0; k < whole; k += 16) step_wide(a, b, k, 0xffff, sums, rows, columns);
+  if (whole < r->k) step_wide(a, b, whole, (__mmask16)((1U << (r->k - whole)) - 1), sums, rows, columns);
+  UNROLL
   for (int d = 0; d < rows; d++) {
+    UNROLL
     for (int c = 0; c < columns; c += 4) {
       __m256 half[4];
+      UNROLL
       for (int e = 0; e < 4; e++) {
         const __m512 s = sums[d * columns + c + e];
         half[e] = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
@@ -76,17 +98,24 @@ NARROW INSIDE void tile_narrow(const more_rows *r, int64_t i, int64_t j, const i
   __m256 sums[MOST_ROWS * MOST_COLUMNS];
   const float *b[MOST_COLUMNS];
   const int64_t whole = r->k / 8 * 8;
+  UNROLL
   for (int c = 0; c < columns; c++) b[c] = column_at(r, j + c);
+  UNROLL
   for (int s = 0; s < rows * columns; s++) sums[s] = _mm256_setzero_ps();
   for (int64_t k = 0; k < whole; k += 8) {
     __m256 a[MOST_ROWS];
+    UNROLL
     for (int d = 0; d < rows; d++) a[d] = _mm256_loadu_ps(r->a + (i + d) * r->a_step + k);
+    UNROLL
     for (int c = 0; c < columns; c++) {
       const __m256 w = _mm256_loadu_ps(b[c] + k);
+      UNROLL
       for (int d = 0; d < rows; d++) sums[d * columns + c] = _mm256_fmadd_ps(a[d], w, sums[d * columns + c]);
     }
   }
+  UNROLL
   for (int d = 0; d < rows; d++) {
+    UNROLL
     for (int c = 0; c < columns; c += 4) {
       const __m256 *s = &sums[d * columns + c];
       float four[4];

@@ -60,7 +60,7 @@ void more_setup_tfidf(more_plan *p) {
   more_op *m = p->m;
   const more_value *x = &m->in[0];
   more_rank(p, 0, 1, 2);
-  if (x->type != REF_TYPE_I32 && x->type != REF_TYPE_I64) more_refuse(p, "operand 0 must be int32 or int64");
+  more_index_type(p, 0);
   m->i[LEAST] = more_int(p, "min_gram_length", 1);
   m->i[MOST] = more_int(p, "max_gram_length", 1);
   m->i[GAPS] = more_int(p, "max_skip_count", 0);

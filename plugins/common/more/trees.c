@@ -161,8 +161,8 @@ void more_setup_tree_ensemble(more_plan *p) {
   list_of(p, TARGETS, &m->i[LEAVES]);
   list_of(p, WEIGHTS, &leaves);
   if (more_operand(p, MEMBERS)) list_of(p, MEMBERS, &m->i[N_MEMBERS]);
-  more_whole(p, ROOTS);
-  more_whole(p, TARGETS);
+  more_index_type(p, ROOTS);
+  more_index_type(p, TARGETS);
   more_same_type(p, X, SPLITS);
   more_same_type(p, X, WEIGHTS);
   more_same_type(p, X, MEMBERS);

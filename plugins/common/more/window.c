@@ -41,9 +41,10 @@ void more_window(more_plan *p, const int64_t *kernel) {
       pads[n + d] = all - pads[d];
     } else {
       const int64_t room = size + pads[d] + pads[n + d] - reach;
-      if (room < 0)
+      const bool over = room < 0 && ceil_mode != 0 && mode == 0 && room > -stride && size > 0;
+      if (room < 0 && !over)
         more_refuse(p, "its window is larger than the padded operand 0 in spatial dimension %lld", (long long)d);
-      i[W_OUT + d] = room / stride + (ceil_mode != 0 && room % stride != 0) + 1;
+      i[W_OUT + d] = over ? 1 : room / stride + (ceil_mode != 0 && room % stride != 0) + 1;
       if (ceil_mode != 0 && (i[W_OUT + d] - 1) * stride >= size + pads[d]) i[W_OUT + d]--;
     }
     i[W_PAD + d] = pads[d];

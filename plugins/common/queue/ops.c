@@ -44,7 +44,7 @@ void queue_launch_free(heddle_plaunch *launch) {
   queue_give(dev, &launch->kept);
 }
 
-static heddle_status find(heddle_pdevice *dev, const heddle_pslice *slice, queue_slice *out, heddle_error *err) {
+static heddle_status find_memory(heddle_pdevice *dev, const heddle_pslice *slice, queue_slice *out, heddle_error *err) {
   *out = (queue_slice){NULL, 0, 0};
   if (slice->buffer == NULL) return HEDDLE_OK; /* absent, absorbed or empty */
   return queue_range(dev, slice->buffer, HEDDLE_MEMORY_DEVICE, slice->offset, slice->bytes, "an operand", out, err);
@@ -66,10 +66,10 @@ heddle_status queue_bind(heddle_pop *op, heddle_pstream *stream, const heddle_pb
                               .outputs = launch->slices + operands->n_inputs,
                               .n_inputs = operands->n_inputs,
                               .n_outputs = operands->n_outputs};
-  s = find(dev, &operands->workspace, &launch->work.workspace, err);
+  s = find_memory(dev, &operands->workspace, &launch->work.workspace, err);
   for (uint64_t i = 0; i < n && s == HEDDLE_OK; i++)
-    s = find(dev, i < operands->n_inputs ? &operands->inputs[i] : &operands->outputs[i - operands->n_inputs],
-             &launch->slices[i], err);
+    s = find_memory(dev, i < operands->n_inputs ? &operands->inputs[i] : &operands->outputs[i - operands->n_inputs],
+                    &launch->slices[i], err);
   if (s == HEDDLE_OK) s = queue_stream_take(stream, err);
   if (s != HEDDLE_OK) {
     dev->host->free(dev->host->ctx, launch);

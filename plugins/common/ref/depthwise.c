@@ -3,6 +3,8 @@
 #include "lines.h"
 #include "ref_op.h"
 
+enum { LINES = 8 }; /* of the result that are computed at once */
+
 /* Rows and columns of the padded plane. */
 static int64_t padded(const ref_window *w, int d) {
   return (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1;
@@ -39,20 +41,23 @@ void ref_depthwise_f32(const ref_op *op, void *const *inputs, void *const *outpu
   int64_t work = 0;
   for (uint64_t unit = first; unit < last; unit++) {
     const int64_t at = (int64_t)unit, channel = at % channels;
-    const ref_taps t = {.w = (const float *)inputs[op->slot[1]] + channel * taps,
-                        .rows = w->kernel[1],
-                        .columns = w->kernel[2],
-                        .row = w->dilation[1] * columns,
-                        .tap = w->dilation[2],
-                        .step = w->stride[2],
-                        .n = w->out[2],
-                        .bias = bias != NULL ? bias[channel] : 0};
+    ref_taps t = {.w = (const float *)inputs[op->slot[1]] + channel * taps,
+                  .rows = w->kernel[1],
+                  .columns = w->kernel[2],
+                  .row = w->dilation[1] * columns,
+                  .tap = w->dilation[2],
+                  .step = w->stride[2],
+                  .n = w->out[2],
+                  .in_line = w->stride[1] * columns,
+                  .out_line = w->out[2],
+                  .bias = bias != NULL ? bias[channel] : 0};
     float *out = (float *)outputs[0] + at * positions;
     if (ref_tick(op, &work, columns * padded(w, 1))) return;
     copy_padded(w, size > 0 ? (const float *)inputs[op->slot[0]] + at / c->out_channels * size : NULL, workspace);
-    for (int64_t y = 0; y < w->out[1]; y++) {
-      ref_line_taps(&t, (const float *)workspace + y * w->stride[1] * columns, out + y * w->out[2]);
-      if (ref_tick(op, &work, taps * w->out[2] / 4)) return;
+    for (int64_t y = 0; y < w->out[1]; y += t.lines) {
+      t.lines = w->out[1] - y < LINES ? w->out[1] - y : LINES;
+      ref_line_taps(&t, (const float *)workspace + y * t.in_line, out + y * t.out_line);
+      if (ref_tick(op, &work, t.lines * taps * w->out[2] / 4)) return;
     }
   }
 }

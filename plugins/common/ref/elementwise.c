@@ -193,16 +193,17 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
     if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
       return ref_refuse(n, err, "it does not take this exponent's type");
   }
-  if (known_power(n) != NULL) {
-    e->lanes = known_power(n);
-    *steps = 1;
-  }
   const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : region_dtype_equal(n->in[0]->dtype, n->out->dtype);
   if (!fits) return ref_refuse(n, err, "the result is %s", region_dtype_name(n->out->dtype, text));
   e->kind = lane->compares ? REF_TYPE_BOOL : kinds[0];
   e->params[0] = (float)call.alpha;
   e->params[1] = (float)call.beta;
   if (lane->arity > 1 && e->operands == 1 && strcmp(name, "Clip") != 0) e->lanes = NULL, e->arity = 1; /* Min of one */
+  if (known_power(n) != NULL) { /* and nobody reads the exponent */
+    e->lanes = known_power(n);
+    e->operands = 1;
+    *steps = 1;
+  }
   if (e->lanes == NULL) kinds[0] = e->kind = e->type;
   return HEDDLE_OK;
 }
@@ -260,7 +261,7 @@ static heddle_status walk(const ref_node *n, ref_elementwise *e, ref_operand *op
   if (y->ndim > REF_MAX_DIMS) return ref_refuse(n, err, "%d dimensions; up to %d are taken", y->ndim, REF_MAX_DIMS);
   for (int32_t d = 0; d < y->ndim; d++) joined[d] = true;
   for (int pass = 0; pass < 2; pass++) {
-    for (uint32_t k = 0; k < n->node->n_inputs; k++) {
+    for (uint32_t k = 0; k < e->operands; k++) {
       ref_operand o;
       if (!place(n, k, clip, &o, strides)) return ref_refuse_shape(n, err);
       int32_t count = 0, before = -1;

@@ -109,11 +109,49 @@ static bool holds(const ref_indices *x, int64_t v, uint32_t column) {
   return (v >= x->low[column] && v <= x->high[column]) || (x->skips && v == x->skip);
 }
 
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
+
+#include <immintrin.h>
+
+/* How many of the first indices a vector loop looks at: all but the last few, or none without vectors. *bad: whether one
+ * of them is out of range. */
+__attribute__((target("avx512f"))) static uint64_t look_wide(const int64_t *at, uint64_t n, int64_t low, int64_t high,
+                                                             bool *bad) {
+  const __m512i least = _mm512_set1_epi64(low), most = _mm512_set1_epi64(high);
+  __mmask8 out = 0;
+  uint64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m512i v = _mm512_loadu_si512(at + i);
+    out |= _mm512_cmplt_epi64_mask(v, least) | _mm512_cmpgt_epi64_mask(v, most);
+  }
+  *bad = out != 0;
+  return i;
+}
+
+static uint64_t look(const ref_indices *x, const void *data, uint64_t first, uint64_t last, bool *bad) {
+  *bad = false;
+  if (!x->wide || !__builtin_cpu_supports("avx512f")) return 0;
+  return look_wide((const int64_t *)data + first, last - first, x->low[0], x->high[0], bad);
+}
+
+#else
+
+static uint64_t look(const ref_indices *x, const void *data, uint64_t first, uint64_t last, bool *bad) {
+  (void)x, (void)data, (void)first, (void)last;
+  *bad = false;
+  return 0;
+}
+
+#endif
+
 /* Whether indices first to last are in range. */
 static bool hold(const ref_indices *x, const void *data, uint64_t first, uint64_t last) {
   unsigned bad = 0;
   if (x->columns == 1 && !x->skips) {
     const int64_t low = x->low[0], high = x->high[0];
+    bool wrong;
+    first += look(x, data, first, last, &wrong);
+    bad = wrong;
     if (x->wide)
       for (uint64_t i = first; i < last; i++) {
         int64_t v;

@@ -1,5 +1,5 @@
-/* The lanes of float32 that take many instructions, with the widest vectors of the CPU. The bits are those of the plain
- * loops, whatever the vectors. */
+/* The lanes of float32 that take many instructions, with the widest vectors of the CPU. They are as accurate as the plain
+ * loops, whose last bits may differ; an element's bits do not depend on where it lies. */
 #ifndef HEDDLE_PLUGINS_COMMON_REF_LANES_FAST_H
 #define HEDDLE_PLUGINS_COMMON_REF_LANES_FAST_H
 

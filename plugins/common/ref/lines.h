@@ -1,5 +1,5 @@
-/* Sums along lines of float32, with the widest vectors of the CPU. Products are added one after the other, so the bits do
- * not depend on the vectors. */
+/* Sums along lines, with the widest vectors of the CPU. Products are added one after the other, unrounded where the CPU
+ * can; how wide its vectors are does not change the bits. */
 #ifndef HEDDLE_PLUGINS_COMMON_REF_LINES_H
 #define HEDDLE_PLUGINS_COMMON_REF_LINES_H
 
@@ -13,14 +13,20 @@ typedef struct ref_lines {
 } ref_lines;
 void ref_lines_sum(const ref_lines *l);
 
-/* out[x] = bias + w[i][j] * in[i * row + j * tap + x * step] over all i and j. in may be read REF_LINE_SLACK floats
+/* out[x] = bias + w[i][j] * in[i * row + j * tap + x * step] over all i and j; of so many lines, in_line and out_line
+ * apart. in may be read REF_LINE_SLACK floats
  * behind its last element that counts. */
 enum { REF_LINE_SLACK = 128 };
 typedef struct ref_taps {
   const float *w;
   int64_t rows, columns, row, tap, step, n;
+  int64_t lines, in_line, out_line;
   float bias;
 } ref_taps;
 void ref_line_taps(const ref_taps *t, const float *in, float *out);
+
+/* acc[x] += line[x] * by, and out[x] = acc[x]. */
+void ref_line_add(double *acc, const double *line, double by, int64_t n);
+void ref_line_round(float *out, const double *acc, int64_t n);
 
 #endif

@@ -276,21 +276,35 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags) {
   }
 }
 
+/* Entries (operand, result) of a mask of operands, of so many numbers; each region input once. */
+static uint64_t entries_of(const ref_op *op, uint32_t mask, uint32_t width, int32_t *entries, uint64_t cap) {
+  uint64_t count = 0;
+  for (uint32_t k = 0; k < REF_OPERANDS && count < cap; k++) {
+    bool twice = false;
+    if ((mask >> k & 1) == 0) continue;
+    for (uint64_t i = 0; i < count; i++) twice = twice || entries[width * i] == (int32_t)op->slot[k];
+    if (twice) continue;
+    entries[width * count] = (int32_t)op->slot[k];
+    entries[width * count + 1] = (int32_t)op->in_place_of[k];
+    count++;
+  }
+  return count;
+}
+
 uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap) {
   ref_node n;
   ref_op op;
   const ref_entry *entry;
-  uint64_t count = 0;
+  return plan_any(region, &n, &op, &entry, NULL) == HEDDLE_OK ? entries_of(&op, op.in_place, 2, pairs, cap) : 0;
+}
+
+uint64_t ref_extends(const heddle_pregion *region, int32_t *entries, uint64_t cap) {
+  ref_node n;
+  ref_op op;
+  const ref_entry *entry;
   if (plan_any(region, &n, &op, &entry, NULL) != HEDDLE_OK) return 0;
-  for (uint32_t k = 0; k < REF_OPERANDS && count < cap; k++) {
-    bool twice = false;
-    if ((op.in_place >> k & 1) == 0) continue;
-    for (uint64_t i = 0; i < count; i++) twice = twice || pairs[2 * i] == (int32_t)op.slot[k];
-    if (twice) continue;
-    pairs[2 * count] = (int32_t)op.slot[k];
-    pairs[2 * count + 1] = (int32_t)op.in_place_of[k];
-    count++;
-  }
+  const uint64_t count = entries_of(&op, op.extends, 3, entries, cap);
+  for (uint64_t i = 0; i < count; i++) entries[3 * i + 2] = op.extends_along;
   return count;
 }
 
@@ -376,6 +390,10 @@ heddle_status ref_resize(ref_op *copy, const heddle_pregion *region, heddle_erro
   if (planned.tail_bytes > copy->room_tail || planned.workspace_bytes > copy->room_workspace ||
       planned.tail_bytes > RESIZED_TAIL)
     return ref_refuse(&n, err, "these shapes need more memory than their bound");
+  if ((copy->in_place & ~planned.in_place) != 0 || (copy->extends & ~planned.extends) != 0)
+    return ref_refuse(&n, err, "with these shapes a result does not fit into its operand's memory");
+  planned.in_place = copy->in_place; /* what was offered */
+  planned.extends = copy->extends;
   planned.host = copy->host;
   planned.room_tail = copy->room_tail;
   planned.room_workspace = copy->room_workspace;

@@ -30,6 +30,8 @@ void ref_input_flags(const heddle_pregion *region, uint32_t *flags);
 /* In-place pairs (region input index, region output index), two numbers a pair, at most cap pairs; returns how many
  * were written. Pure. */
 uint64_t ref_in_place(const heddle_pregion *region, int32_t *pairs, uint64_t cap);
+/* Likewise those of heddle_poffer.extends. */
+uint64_t ref_extends(const heddle_pregion *region, int32_t *entries, uint64_t cap);
 
 /* Bytes of scratch memory that run needs. Pure. */
 uint64_t ref_workspace(const heddle_pregion *region);

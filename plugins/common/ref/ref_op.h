@@ -90,7 +90,9 @@ typedef struct ref_resize_tables {
   int32_t dims;
   float extrapolation;
   bool single; /* every place is one element */
-  uint8_t reserved[7];
+  bool crops;  /* some place is outside */
+  uint8_t reserved[6];
+  int64_t repeats; /* where single: how often each element of a row is taken in turn; 0: not so */
 } ref_resize_tables;
 
 /* Every result element is made of those that reduced dimensions give at the place of the kept ones. */
@@ -166,6 +168,7 @@ typedef struct ref_concat {
 
 typedef struct ref_part {
   uint64_t slot, bytes; /* region input; bytes that it gives to each row */
+  uint64_t pitch;       /* of an operand of Concat: from row to row */
 } ref_part;
 
 /* The operand whose numbers point into another, indices.c: number i is of column i % columns. columns 0: there is none. */
@@ -201,9 +204,11 @@ struct ref_op {
   uint32_t present;  /* bit k: operand k is there */
   uint32_t in_place; /* bit k: operand k may share the bytes of region output in_place_of[k], the first result */
   uint32_t in_place_of[REF_OPERANDS];
-  uint32_t absorbed; /* bit k: operand k is not read when running */
-  uint32_t watched;  /* long enough to be stopped in the middle */
-  uint64_t slice;    /* units between two looks at whether it is to stop; 0: all */
+  uint32_t extends; /* bit k: region output in_place_of[k] is operand k with more elements (heddle_poffer.extends) */
+  int32_t extends_along; /* the axis of such entries, or -1 */
+  uint32_t absorbed;     /* bit k: operand k is not read when running */
+  uint32_t watched;      /* long enough to be stopped in the middle */
+  uint64_t slice;        /* units between two looks at whether it is to stop; 0: all */
   double cost_ns;
   uint64_t workspace_bytes;
   uint64_t part_bytes;                /* of workspace that each part has to itself: parts of them; 0: all share it */
@@ -228,6 +233,11 @@ static inline bool ref_tick(const ref_op *op, int64_t *work, int64_t steps) {
   *work = 0;
   return ref_stops(op);
 }
+
+/* shape.c: whether the result of a Concat may extend its first operand: that is no other one too. And whether it has one row, in
+ * this size and all smaller ones. */
+bool ref_concat_extends(const ref_node *n);
+bool ref_concat_is_flat(const ref_node *n, int32_t axis);
 
 /* depthwise.c: of a Conv whose groups have one input channel. */
 int64_t ref_depthwise_floats(const ref_conv *c);

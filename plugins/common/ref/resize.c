@@ -2,6 +2,7 @@
  * table, made when the op is prepared: for each place of the result the first element and a weight for each element
  * that it is made of. A unit is a row along the last dimension. */
 #include "plugins/common/halves.h"
+#include "lines.h"
 #include "ref_op.h"
 #include "types.h"
 
@@ -18,64 +19,75 @@ static int64_t clamp(int64_t i, int64_t n) {
   return i < 0 ? 0 : i >= n ? n - 1 : i;
 }
 
-/* What computes one row of the result. */
+/* Rows of the operand that are kept resized along the last dimension, for n places from x on: neighbouring rows of the
+ * result are made of the same ones. */
+enum { KEPT = 8 };
+typedef struct kept_row {
+  int64_t base; /* where it begins in the operand; -1: nothing is kept */
+  double at[CHUNK];
+} kept_row;
+
+/* What computes rows of the result. */
 typedef struct row {
   const ref_op *op;
   const tables *t;
   const cell *cells;
   const float *in;
   int64_t place[REF_MAX_DIMS]; /* of the outer dimensions */
+  int64_t x, n;                /* the places of a row that are computed */
   int64_t work;                /* for ref_tick */
+  uint32_t oldest;             /* of those kept */
+  kept_row kept[KEPT];
 } row;
 
-/* The last dimension, of one tap or two. */
-static void gather_few(const row *r, int32_t d, int64_t base, double weight, int64_t x, int64_t n, double *acc) {
+/* The row of the operand at base, resized along the last dimension; places outside are 0. */
+static void along_last(const row *r, int64_t base, double *out) {
   const tables *t = r->t;
-  const int64_t step = 1 + t->taps[d], length = t->in[d];
-  const cell *line = r->cells + t->at[d] + x * step;
+  const int32_t d = t->dims - 1;
+  const int64_t taps = t->taps[d], length = t->in[d];
+  const cell *line = r->cells + t->at[d] + r->x * (1 + taps);
   const float *in = r->in + base;
-  if (step == 2) {
-    for (int64_t j = 0; j < n; j++, line += 2) {
-      if (line->first == REF_OUTSIDE) continue;
-      acc[j] += weight * ((double)line[1].weight * (double)in[clamp(line->first, length)]);
-    }
-    return;
-  }
-  for (int64_t j = 0; j < n; j++, line += 3) {
+  for (int64_t j = 0; j < r->n; j++, line += 1 + taps) {
     const int64_t at = line->first;
-    if (at == REF_OUTSIDE) continue;
-    acc[j] += weight * ((double)line[1].weight * (double)in[clamp(at, length)] +
-                        (double)line[2].weight * (double)in[clamp(at + 1, length)]);
+    double sum = 0;
+    if (at == REF_OUTSIDE) {
+    } else if (taps == 2) {
+      sum = (double)line[1].weight * (double)in[clamp(at, length)] +
+            (double)line[2].weight * (double)in[clamp(at + 1, length)];
+    } else {
+      for (int64_t k = 0; k < taps; k++) sum += (double)line[1 + k].weight * (double)in[clamp(at + k, length)];
+    }
+    out[j] = sum;
   }
 }
 
-/* Adds to acc, for n places from x on, what the rows under base give. False: the run has to stop. */
-static bool gather(row *r, int32_t d, int64_t base, double weight, int64_t x, int64_t n, double *acc) {
+/* The same, kept. NULL: the run has to stop. */
+static const double *kept_at(row *r, int64_t base) {
+  if (ref_tick(r->op, &r->work, r->n)) return NULL;
+  for (int k = 0; k < KEPT; k++)
+    if (r->kept[k].base == base) return r->kept[k].at;
+  if (ref_tick(r->op, &r->work, 4 * r->n * r->t->taps[r->t->dims - 1])) return NULL;
+  kept_row *kept = &r->kept[r->oldest++ % KEPT];
+  along_last(r, base, kept->at);
+  kept->base = base;
+  return kept->at;
+}
+
+/* Adds to acc what the rows under base give. False: the run has to stop. */
+static bool gather(row *r, int32_t d, int64_t base, double weight, double *acc) {
   const tables *t = r->t;
-  const int64_t taps = t->taps[d];
   if (d < t->dims - 1) {
+    const int64_t taps = t->taps[d];
     const cell *line = r->cells + t->at[d] + r->place[d] * (1 + taps);
     for (int64_t k = 0; k < taps; k++) {
       const int64_t i = clamp(line->first + k, t->in[d]);
-      if (!gather(r, d + 1, (base + i) * t->in[d + 1], weight * (double)line[1 + k].weight, x, n, acc)) return false;
+      if (!gather(r, d + 1, (base + i) * t->in[d + 1], weight * (double)line[1 + k].weight, acc)) return false;
     }
     return true;
   }
-  if (ref_tick(r->op, &r->work, 4 * n * taps)) return false;
-  if (taps <= 2) {
-    gather_few(r, d, base, weight, x, n, acc);
-    return true;
-  }
-  for (int64_t j = 0; j < n; j++) {
-    const cell *line = r->cells + t->at[d] + (x + j) * (1 + taps);
-    double sum = 0;
-    if (line->first == REF_OUTSIDE) continue;
-    for (int64_t k = 0; k < taps; k++) {
-      sum += (double)line[1 + k].weight * (double)r->in[base + clamp(line->first + k, t->in[d])];
-    }
-    acc[j] += weight * sum;
-  }
-  return true;
+  const double *line = kept_at(r, base);
+  if (line != NULL) ref_line_add(acc, line, weight, r->n);
+  return line != NULL;
 }
 
 /* Where the row of the operand begins that a row of the result is taken from, when each place is one element. */
@@ -86,46 +98,93 @@ static int64_t row_base(const row *r) {
   return base;
 }
 
+static void repeat(float *restrict out, const float *restrict in, int64_t n, const int64_t times) {
+  for (int64_t j = 0; j < n; j++)
+    for (int64_t k = 0; k < times; k++) out[j * times + k] = in[j];
+}
+
 static void pick(const row *r, int64_t base, float *out, int64_t length) {
   const cell *line = r->cells + r->t->at[r->t->dims - 1];
   const float *in = r->in + base;
-  for (int64_t j = 0; j < length; j++) out[j] = in[line[2 * j].first];
+  switch (r->t->repeats) {
+  case 1: memcpy(out, in, (size_t)length * sizeof *out); return;
+  case 2: repeat(out, in, length / 2, 2); return;
+  case 4: repeat(out, in, length / 4, 4); return;
+  default:
+    for (int64_t j = 0; j < length; j++) out[j] = in[line[2 * j].first];
+  }
+}
+
+/* The places of row number unit. */
+static void place_row(row *r, uint64_t unit) {
+  for (int32_t d = r->t->dims - 2; d >= 0; d--) {
+    r->place[d] = (int64_t)(unit % (uint64_t)r->t->out[d]);
+    unit /= (uint64_t)r->t->out[d];
+  }
+}
+
+/* And of the next one. */
+static void next_row(row *r) {
+  for (int32_t d = r->t->dims - 2; d >= 0; d--) {
+    if (++r->place[d] < r->t->out[d]) return;
+    r->place[d] = 0;
+  }
+}
+
+static bool is_outside(const row *r) {
+  const tables *t = r->t;
+  bool outside = false;
+  for (int32_t d = 0; d < t->dims - 1; d++)
+    outside = outside || r->cells[t->at[d] + r->place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
+  return outside;
+}
+
+/* Rows of single elements. */
+static void pick_rows(row *r, float *out, uint64_t rows) {
+  const int64_t length = r->t->out[r->t->dims - 1];
+  int64_t before = -1; /* row_base of the row above */
+  for (uint64_t k = 0; k < rows; k++, out += length, next_row(r)) {
+    const int64_t base = row_base(r);
+    if (ref_tick(r->op, &r->work, length)) return;
+    if (base == before) memcpy(out, out - length, (size_t)length * sizeof *out);
+    else pick(r, base, out, length);
+    before = base;
+  }
+}
+
+/* Places r->x to r->x + r->n of rows; out is the first place. False: the run has to stop. */
+static bool blend_rows(row *r, float *out, uint64_t rows) {
+  const tables *t = r->t;
+  const int32_t inner = t->dims - 1;
+  const cell *line = r->cells + t->at[inner] + r->x * (1 + t->taps[inner]);
+  for (int k = 0; k < KEPT; k++) r->kept[k].base = -1;
+  for (uint64_t k = 0; k < rows; k++, out += t->out[inner], next_row(r)) {
+    const bool outside = is_outside(r);
+    double acc[CHUNK] = {0};
+    if (outside ? ref_tick(r->op, &r->work, r->n) : !gather(r, 0, 0, 1, acc)) return false;
+    ref_line_round(out, acc, r->n);
+    for (int64_t j = 0; j < r->n && t->crops; j++)
+      if (outside || line[j * (1 + t->taps[inner])].first == REF_OUTSIDE) out[j] = t->extrapolation;
+  }
+  return true;
 }
 
 static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                    uint64_t last) {
   const tables *t = ref_tail(op);
   row r = {.op = op, .t = t, .cells = (const cell *)(const void *)(t + 1), .in = inputs[op->slot[0]]};
-  const int32_t inner = t->dims - 1;
-  const int64_t length = t->out[inner];
-  int64_t before = -1; /* row_base of the row above */
+  const int64_t length = t->out[t->dims - 1];
+  float *out = (float *)outputs[0] + first * (uint64_t)length;
   (void)workspace;
-  for (uint64_t unit = first; unit < last; unit++) {
-    uint64_t rest = unit;
-    bool outside = false;
-    float *out = (float *)outputs[0] + unit * (uint64_t)length;
-    for (int32_t d = inner - 1; d >= 0; d--) {
-      r.place[d] = (int64_t)(rest % (uint64_t)t->out[d]);
-      rest /= (uint64_t)t->out[d];
-      outside = outside || r.cells[t->at[d] + r.place[d] * (1 + t->taps[d])].first == REF_OUTSIDE;
-    }
-    if (t->single) {
-      const int64_t base = row_base(&r);
-      if (ref_tick(op, &r.work, length)) return;
-      if (base == before) memcpy(out, out - length, (size_t)length * sizeof *out);
-      else pick(&r, base, out, length);
-      before = base;
-      continue;
-    }
-    for (int64_t x = 0; x < length; x += CHUNK) {
-      const int64_t n = length - x < CHUNK ? length - x : CHUNK;
-      double acc[CHUNK] = {0};
-      if (outside ? ref_tick(op, &r.work, n) : !gather(&r, 0, 0, 1, x, n, acc)) return;
-      for (int64_t j = 0; j < n; j++) {
-        const bool is_out = outside || r.cells[t->at[inner] + (x + j) * (1 + t->taps[inner])].first == REF_OUTSIDE;
-        out[x + j] = is_out ? t->extrapolation : (float)acc[j];
-      }
-    }
+  place_row(&r, first);
+  if (t->single) {
+    pick_rows(&r, out, last - first);
+    return;
+  }
+  for (r.x = 0; r.x < length; r.x += CHUNK) {
+    r.n = length - r.x < CHUNK ? length - r.x : CHUNK;
+    place_row(&r, first);
+    if (!blend_rows(&r, out + r.x, last - first)) return;
   }
 }
 
@@ -295,8 +354,9 @@ static double source(const request *q, int32_t d, double i, double in, double ou
     return at + from * (in - 1);
   }
   if (strcmp(m, "pytorch_half_pixel") == 0 && width == 1) return -0.5;
-  const double offset = strcmp(m, "half_pixel_symmetric") == 0 ? in / 2 * (1 - out / width) : 0;
-  return offset + (i + 0.5) / scale - 0.5;
+  /* about the middle of both, which is rounded least: a coordinate may be next to a whole number */
+  if (strcmp(m, "half_pixel_symmetric") == 0) return (in - 1) / 2 + (i + 0.5 - out / 2) / scale;
+  return (i + 0.5) / scale - 0.5;
 }
 
 /* Weight of an element at distance x: a tent, or Keys' cubic. */
@@ -315,6 +375,16 @@ static int32_t nearest(const char *rounding, double left, double ratio) {
   return (int32_t)left + up;
 }
 
+/* How often each element of a row is taken in turn; 0: it is no one number, or does not fill the row. */
+static int64_t repeats_of(const tables *t, const cell *cells) {
+  const int32_t d = t->dims - 1;
+  const int64_t times = t->in[d] > 0 ? t->out[d] / t->in[d] : 0;
+  if (times * t->in[d] != t->out[d]) return 0;
+  for (int64_t j = 0; j < t->out[d]; j++)
+    if (cells[t->at[d] + 2 * j].first != j / times) return 0;
+  return times;
+}
+
 void ref_fill_resize(const ref_node *n, ref_op *op) {
   tables *t = ref_tail(op);
   cell *cells = (cell *)(void *)(t + 1), *to = cells;
@@ -326,6 +396,7 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
   t->dims = n->out->ndim;
   t->extrapolation = q.extrapolation;
   t->single = true;
+  t->crops = false;
   for (int32_t d = 0; d < t->dims; d++) t->single = t->single && taps_of(&q, n, d) == 1;
   for (int32_t d = 0; d < t->dims && count > 0; d++) {
     const double in = (double)n->in[0]->shape[d], out = (double)n->out->shape[d];
@@ -344,8 +415,11 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
       to[1].weight = 1;
       to[0].first = plain ? (int32_t)i : nearest(q.rounding, left, ratio);
       if (q.mode == NEAREST) to[0].first = (int32_t)clamp(to[0].first, t->in[d]);
-      if (outside) to[0].first = REF_OUTSIDE;
-      if (outside) t->single = false;
+      if (outside) {
+        to[0].first = REF_OUTSIDE;
+        t->single = false;
+        t->crops = true;
+      }
       if (plain || q.mode == NEAREST || outside) continue;
       const double s = q.antialias && q.scale[d] < 1 ? q.scale[d] : 1;
       double sum = 0;
@@ -361,4 +435,5 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
       }
     }
   }
+  t->repeats = t->single && count > 0 ? repeats_of(t, cells) : 0;
 }

@@ -93,13 +93,13 @@ static void concat_rows(const ref_op *op, void *const *inputs, void *const *outp
                         uint64_t last) {
   const ref_part *parts = ref_tail(op);
   (void)workspace;
-  if (first >= last) return;
-  char *out = (char *)outputs[0] + first * op->u.concat.row;
   for (uint64_t row = first; row < last; row++) {
+    char *out = (char *)outputs[0] + row * op->u.concat.row;
     for (uint64_t i = 0; i < op->u.concat.count; i++) {
       const ref_part *p = &parts[i];
       if (p->bytes == 0) continue;
-      memcpy(out, (const char *)inputs[p->slot] + row * p->bytes, p->bytes);
+      const char *in = (const char *)inputs[p->slot] + row * p->pitch;
+      if (in != out) memcpy(out, in, p->bytes); /* else it is there: the result extends the operand */
       out += p->bytes;
     }
   }
@@ -130,6 +130,24 @@ static bool concat_fits(const heddle_pvalue *in, const heddle_pvalue *out, int32
   return true;
 }
 
+/* Bytes from row to row, where a value may have room along the axis. */
+static uint64_t pitch_of(const heddle_pvalue *value, int32_t axis) {
+  const bool has_room = HEDDLE_HAS(heddle_pvalue, value, room_axis) && value->room > 0 && value->room_axis == axis;
+  return has_room ? (uint64_t)value->room * row_bytes(value, axis + 1) : row_bytes(value, axis);
+}
+
+bool ref_concat_extends(const ref_node *n) {
+  bool extends = n->node->n_inputs > 0;
+  for (uint32_t k = 1; k < n->node->n_inputs; k++) extends = extends && n->node->inputs[k] != n->node->inputs[0];
+  return extends;
+}
+
+bool ref_concat_is_flat(const ref_node *n, int32_t axis) {
+  bool flat = true;
+  for (int32_t i = 0; i < axis; i++) flat = flat && n->out->shape[i] <= 1;
+  return flat;
+}
+
 heddle_status ref_plan_concat(const ref_node *n, ref_op *op, heddle_error *err) {
   int64_t axis = 0, along = 0;
   uint64_t bytes = 0, row = 0;
@@ -151,8 +169,10 @@ heddle_status ref_plan_concat(const ref_node *n, ref_op *op, heddle_error *err) 
   region_value_bytes(n->out, &bytes);
   row = bytes > 0 ? row_bytes(n->out, at) : 0;
   op->u.concat.count = n->node->n_inputs;
-  op->u.concat.row = row;
+  op->u.concat.row = pitch_of(n->out, at);
   op->tail_bytes = n->node->n_inputs * sizeof(ref_part);
+  op->extends = ref_concat_extends(n);
+  op->extends_along = ref_concat_is_flat(n, at) ? -1 : at;
   ref_set_work(op, concat_rows, row > 0 ? bytes / row : 0, 0, 2.0 * (double)bytes);
   return HEDDLE_OK;
 }
@@ -163,6 +183,7 @@ void ref_fill_concat(const ref_node *n, ref_op *op) {
   for (uint32_t k = 0; k < n->node->n_inputs; k++) {
     parts[k].slot = (uint64_t)region_input_slot(n->region, n->node->inputs[k]);
     parts[k].bytes = row_bytes(region_node_input(n->region, n->node, k), axis);
+    parts[k].pitch = pitch_of(region_node_input(n->region, n->node, k), axis);
   }
 }
 

@@ -48,6 +48,8 @@ static bool dimension_fits(ref_window *w, int d, int auto_pad, int64_t end, bool
   }
   if (auto_pad == VALID) w->pad[d] = end = 0;
   int64_t room = w->in[d] + w->pad[d] + end - reach;
+  if (room < 0 && ceiling && auto_pad != VALID) /* rounded up, one window reaches over the end */
+    return room > -w->stride[d] && w->in[d] > 0 && w->out[d] == 1;
   if (room < 0) return false;
   int64_t down = room / w->stride[d] + 1;
   int64_t up = (room + w->stride[d] - 1) / w->stride[d] + 1;

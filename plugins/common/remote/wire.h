@@ -16,7 +16,7 @@
 #define WIRE_EVENT (UINT64_C(1) << 63)
 /* FREE of this number: all constants that were sent. */
 #define WIRE_ALL_BLOBS UINT64_MAX
-enum { WIRE_MAJOR = 1, WIRE_MINOR = 1 };
+enum { WIRE_MAJOR = 1, WIRE_MINOR = 2 };
 
 /* Kinds of frames. Numbers never change. */
 enum {
@@ -26,6 +26,8 @@ enum {
   WIRE_DONE = 4,   /* of work; id is the stream's */
   WIRE_BLOB = 5,
   WIRE_FREE = 6,
+  WIRE_TUNNEL = 7, /* in place of the first HELLO: DATA follow; since 1.2 */
+  WIRE_DATA = 8,
   /* requests: each is answered by one RESULT */
   WIRE_OPEN = 16,
   WIRE_CLOSE = 17,

@@ -80,8 +80,8 @@ static int load(void *library, hiprtc *out) {
 }
 
 /* The first of the names that is a compiler; else the reason why each is not, as text. */
-static int find(char *const *names, int n, hiprtc *out, char *compiler, size_t compiler_bytes, char *words,
-                size_t words_bytes) {
+static int find_hiprtc(char *const *names, int n, hiprtc *out, char *compiler, size_t compiler_bytes, char *words,
+                       size_t words_bytes) {
   size_t used = 0;
   words[0] = '\0';
   for (int i = 0; i < n; i++) {
@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
   const int out = dup(STDOUT_FILENO);
   if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return 2;
   int status = 0;
-  if (!find(argv + 2, split - 2, &rtc, compiler, sizeof compiler, words, sizeof words))
+  if (!find_hiprtc(argv + 2, split - 2, &rtc, compiler, sizeof compiler, words, sizeof words))
     status = give(out, "missing", "", words, strlen(words));
   else if (strcmp(argv[1], "version") == 0) status = give(out, "version", compiler, "", 0);
   else {

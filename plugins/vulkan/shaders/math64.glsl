@@ -127,10 +127,11 @@ double k_pow(const double x, const double y) {
   const bool whole = b >= 4503599627370496.0lf || floor(b) == b; // from 2^52 on all are
   const bool odd = b < 9007199254740992.0lf && whole && b - 2.0lf * floor(0.5lf * b) != 0.0lf;
   const bool negative = (unpackDouble2x32(x).y & 0x80000000u) != 0u;
+  const bool up = (unpackDouble2x32(y).y & 0x80000000u) == 0u; // lavapipe takes y > 0 for true where y was an int
   const double infinity = double(K_INFINITY);
   double z;
-  if (b == infinity) return a == 1.0lf ? 1.0lf : (a > 1.0lf) == (y > 0.0lf) ? infinity : 0.0lf;
-  if (a == 0.0lf || a == infinity) z = (a == 0.0lf) == (y > 0.0lf) ? 0.0lf : infinity;
+  if (b == infinity) return a == 1.0lf ? 1.0lf : (a > 1.0lf) == up ? infinity : 0.0lf;
+  if (a == 0.0lf || a == infinity) z = (a == 0.0lf) == up ? 0.0lf : infinity;
   else if (negative && !whole) return double(K_NAN);
   else z = a == 1.0lf ? 1.0lf : k_power_of(a, y);
   return negative && odd ? -z : z;

@@ -13,10 +13,10 @@ from ._connection import RPCConnectionError, RPCError, RPCSessionTimeoutError
 from .graph import RemoteGraphModule
 from .local import LocalSession
 from .popen import PopenSession
-from .processes import Proxy, Server, Tracker
+from .processes import Proxy, Server, Tracker, Tunnel
 from .remote import RemoteArray, RemoteDevice, RemoteFunction, RemoteModule, RemoteObject
 from .session import RPCSession, TrackerSession, connect, connect_tracker
 
 __all__ = ["LocalSession", "PopenSession", "Proxy", "RPCConnectionError", "RPCError", "RPCSession", "RPCSessionTimeoutError", "RemoteArray",
            "RemoteDevice", "RemoteFunction", "RemoteGraphModule", "RemoteModule", "RemoteObject", "Server", "Tracker",
-           "TrackerSession", "connect", "connect_tracker"]
+           "TrackerSession", "Tunnel", "connect", "connect_tracker"]

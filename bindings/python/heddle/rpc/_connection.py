@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import io
 import math
 import socket
 import struct
@@ -15,7 +14,7 @@ from . import _wire
 from ._wire import Era, Handle, Reader
 
 
-_U32, _U64, _HEAD = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct("<QI")
+_U64, _HEAD = struct.Struct("<Q"), struct.Struct("<QI")
 
 
 class RPCError(error.RPCError):
@@ -45,18 +44,6 @@ def receive(sock: socket.socket, n: int) -> bytearray:
     return data
 
 
-def _read(file: io.BufferedReader, n: int) -> bytes | bytearray:
-    """n bytes, in pieces, so that a length alone takes no memory."""
-    data: bytes | bytearray = file.read(min(n, _PIECE))
-    if n > _PIECE and len(data) == _PIECE:
-        data = bytearray(data)
-        while len(data) < n and (part := file.read(min(n - len(data), _PIECE))):
-            data += part
-    if len(data) < n:
-        raise RPCConnectionError(_LOST)
-    return data
-
-
 def dial(host: str, port: int, timeout: float | None) -> socket.socket:
     """A connection that sends small packets at once, and notices in a while that its peer is gone."""
     try:
@@ -77,14 +64,13 @@ class Connection:
         self._lock = threading.Lock()
         self._garbage: collections.deque[bytes] = collections.deque()
         self._socket: socket.socket | None = None
-        self._file: io.BufferedReader | None = None
+        self._ahead = b""
         self.era = Era.B
         self.where = f"{host}:{port}" if ready is None else host
         try:
             self._socket = ready if ready is not None else dial(host, port, connect_timeout)
             if ready is None:  # a program that was started for this session alone has no handshake
                 self._shake(key, session_timeout)
-            self._file = self._socket.makefile("rb", 1 << 16)
             self._start(constructor)
         except BaseException as failed:
             self.close()
@@ -140,21 +126,39 @@ class Connection:
         for part in parts:
             self._sock.sendall(part)
 
+    def _some(self, most: int = 1 << 12) -> bytes:
+        part = self._sock.recv(most)
+        if not part:
+            raise RPCConnectionError(_LOST)
+        return part
+
     def _receive(self, into: memoryview | None = None) -> tuple[int, bytes | bytearray]:
-        """A packet's code and body; into: where the body of a kCopyAck of that size goes."""
-        file, n = self._file, 0
-        if file is None:
-            raise RPCConnectionError(f"the session with {self.where} has ended")
-        while n == 0:  # a packet of no bytes keeps the connection alive
-            n, = _U64.unpack(_read(file, 8))
+        """A packet's code and body; into: where the body of a kCopyAck of that size goes. What came behind it is kept."""
+        data, self._ahead = self._ahead or self._some(), b""
+        while True:
+            while len(data) < _HEAD.size:
+                data += self._some()
+            n, code = _HEAD.unpack_from(data)
+            if n:
+                break
+            data = data[8:]  # a packet of no bytes keeps the connection alive
         if not 4 <= n <= _wire.LONGEST_REPLY:
             raise RPCConnectionError(f"{self.where} sent a packet of {n} bytes, which is over the limit")
-        code, = _U32.unpack(_read(file, 4))
+        if len(data) == 8 + n and into is None:  # of most requests
+            return code, data[_HEAD.size:]
+        body, self._ahead = bytearray(data[_HEAD.size:8 + n]), data[8 + n:]
         if into is not None and code == _wire.COPY_ACK and n == 4 + len(into):
-            if len(into) > 0 and file.readinto(into) != len(into):
-                raise RPCConnectionError(_LOST)
+            into[:len(body)] = body
+            rest = into[len(body):]
+            while rest:
+                got = self._sock.recv_into(rest)
+                if got == 0:
+                    raise RPCConnectionError(_LOST)
+                rest = rest[got:]
             return code, b""
-        return code, _read(file, n - 4)
+        while len(body) < n - 4:  # in pieces, so that a length alone takes no memory
+            body += self._some(min(n - 4 - len(body), _PIECE))
+        return code, body
 
     def _values(self, code: int, data: bytes) -> list[Any]:
         if code == _wire.SHUTDOWN:
@@ -243,9 +247,7 @@ class Connection:
     # ---- the end
 
     def _end(self) -> None:
-        file, sock, self._file, self._socket = self._file, self._socket, None, None
-        if file is not None:
-            file.close()
+        sock, self._socket, self._ahead = self._socket, None, b""
         if sock is not None:
             sock.close()
 

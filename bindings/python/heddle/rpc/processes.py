@@ -1,4 +1,5 @@
-"""A server, a tracker and a proxy as processes of this machine: heddle rpc-server, rpc-tracker and rpc-proxy."""
+"""A server, a tracker, a proxy and a tunnel as processes of this machine: heddle rpc-server, rpc-tracker, rpc-proxy and
+rpc-tunnel."""
 from __future__ import annotations
 
 import contextlib
@@ -10,9 +11,8 @@ from ..errors import FailedError
 
 
 class _Process:
-    def __init__(self, command: str, host: str, port: int, port_end: int, *words: str):
-        ports = ["--port-range", f"{port}-{port_end - 1}"] if port_end > port else ["--port", str(port)]
-        self._process = subprocess.Popen([_tool.path(), command, "--host", host, *ports, *words], stdin=subprocess.DEVNULL,
+    def __init__(self, command: str, host: str, *words: str):
+        self._process = subprocess.Popen([_tool.path(), command, *words], stdin=subprocess.DEVNULL,
                                          stdout=subprocess.PIPE, text=True)
         line = self._process.stdout.readline()  # type: ignore[union-attr]
         if not line:
@@ -42,6 +42,10 @@ class _Process:
         self.terminate()
 
 
+def _place(host: str, port: int, port_end: int) -> list[str]:
+    return ["--host", host, *(["--port-range", f"{port}-{port_end - 1}"] if port_end > port else ["--port", str(port)])]
+
+
 class Server(_Process):
     """heddle rpc-server on this machine: host, port, terminate(). The first free port of [port, port_end) is taken. With
     is_proxy, host and port are those of a proxy, which brings the clients."""
@@ -60,7 +64,7 @@ class Server(_Process):
         if custom_addr is not None:
             words += ["--address", custom_addr]
         del silent
-        super().__init__("rpc-server", host, port, port_end, *words)
+        super().__init__("rpc-server", host, *_place(host, port, port_end), *words)
 
 
 class Tracker(_Process):
@@ -68,7 +72,7 @@ class Tracker(_Process):
 
     def __init__(self, host: str = "127.0.0.1", port: int = 9190, port_end: int = 9199, silent: bool = False):
         del silent
-        super().__init__("rpc-tracker", host, port, port_end)
+        super().__init__("rpc-tracker", host, *_place(host, port, port_end))
 
 
 class Proxy(_Process):
@@ -81,4 +85,16 @@ class Proxy(_Process):
             words += ["--tracker", "{}:{}".format(*tracker_addr)]
         if custom_addr is not None:
             words += ["--address", custom_addr]
-        super().__init__("rpc-proxy", host, port, port_end, *words)
+        super().__init__("rpc-proxy", host, *_place(host, port, port_end), *words)
+
+
+class Tunnel(_Process):
+    """heddle rpc-tunnel on this machine: host, port, terminate(). What connects there is carried to a device server that was started
+    with --tvm-rpc, inside an authenticated connection: connect(tunnel.host, tunnel.port). address is as of the setting
+    remote.servers, such as "tls:board:9300"; a key of heddle keys, or certificates. What is not given is that of HEDDLE_REMOTE_*."""
+
+    def __init__(self, address: str | None = None, port: int = 0, *, psk: str | None = None, tls_cert: str | None = None,
+                 tls_key: str | None = None, tls_ca: str | None = None, tls_name: str | None = None):
+        given = {"server": address, "psk": psk, "tls-cert": tls_cert, "tls-key": tls_key, "tls-ca": tls_ca, "tls-name": tls_name}
+        words = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
+        super().__init__("rpc-tunnel", "127.0.0.1", "--port", str(port), *words)

@@ -8,6 +8,7 @@ from .. import errors as _errors
 from . import container, module, ndarray, packed_func, params, profiling
 from .container import ShapeTuple, String
 from .datatype import DataType, DataTypeCode
+from .loaders import register_module_loader
 from .module import BenchmarkResult, Module, enabled, load_module, load_static_library, num_threads, system_lib
 from .ndarray import (Device, NDArray, cl, cpu, cuda, device, ext_dev, gpu, hexagon, metal, mtl, opencl, rocm, vpi, vulkan,
                       webgpu)
@@ -24,6 +25,6 @@ __all__ = [
     "hexagon", "list_global_func_names", "load_module", "load_param_dict", "load_param_dict_from_file",
     "load_static_library", "metal", "module", "mtl", "nd", "ndarray", "num_threads", "opencl", "packed_func", "params",
     "profiling",
-    "register_func", "remove_global_func", "rocm", "save_param_dict", "save_param_dict_to_file", "system_lib", "vpi",
+    "register_func", "register_module_loader", "remove_global_func", "rocm", "save_param_dict", "save_param_dict_to_file", "system_lib", "vpi",
     "vulkan", "webgpu",
 ]

@@ -68,6 +68,21 @@ static PyObject *register_function(PyObject *module, PyObject *args, PyObject *n
   return s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, NULL);
 }
 
+static PyObject *register_loader(PyObject *module, PyObject *args) {
+  heddle_py_state *state = PyModule_GetState(module);
+  const char *kind;
+  PyObject *f;
+  heddle_error err = {0};
+  if (!PyArg_ParseTuple(args, "sO:register_loader", &kind, &f)) return NULL;
+  if (f != Py_None && !PyObject_TypeCheck(f, state->function_type)) {
+    PyErr_SetString(PyExc_TypeError, "a loader is a Function, or None");
+    return NULL;
+  }
+  heddle_status s =
+      heddle_function_register_loader(kind, f != Py_None ? ((heddle_py_function *)(void *)f)->f : NULL, &err);
+  return s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, NULL);
+}
+
 static PyObject *find_function(PyObject *module, PyObject *arg) {
   const char *name = PyUnicode_AsUTF8AndSize(arg, NULL);
   if (name == NULL) return NULL;
@@ -136,6 +151,8 @@ static PyMethodDef methods[] = {
     {"register", HEDDLE_PY_METHOD(register_function), METH_VARARGS | METH_KEYWORDS,
      "register(name, function, replace=False): gives a Function a name in this process. InvalidError where it is "
      "taken."},
+    {"register_loader", register_loader, METH_VARARGS,
+     "register_loader(kind, function): what reads modules of a kind (heddle_function_register_loader); None: nothing."},
     {"find", find_function, METH_O, "find(name): the Function that is registered, or None."},
     {"remove", remove_function, METH_O, "remove(name): NotFoundError where there is none."},
     {"names", all_names, METH_NOARGS, "names(): all names, in alphabetical order."},

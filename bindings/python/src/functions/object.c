@@ -15,9 +15,16 @@ static PyObject *function(PyObject *self, PyObject *args, PyObject *named) {
   heddle_error err = {0};
   if (!PyArg_ParseTupleAndKeywords(args, named, "s|p:function", names, &name, &imports)) return NULL;
   heddle_py_state *state = of(self)->state;
-  heddle_status s = heddle_object_function(of(self)->o, name, imports, &f, &err);
-  if (s != HEDDLE_OK) return state->core->fail(s, &err, NULL);
-  PyObject *made = heddle_py_function_new(state, f);
+  heddle_py_thread *thread = heddle_py_thread_get();
+  heddle_object *o = of(self)->o;
+  heddle_status s;
+  if (thread == NULL) return NULL;
+  heddle_py_enter_call(state, thread); /* a loader of Python's may be asked */
+  Py_BEGIN_ALLOW_THREADS;
+  s = heddle_object_function(o, name, imports, &f, &err);
+  Py_END_ALLOW_THREADS;
+  PyObject *made = s == HEDDLE_OK ? heddle_py_function_new(state, f) : heddle_py_raise(state, s, &err, NULL);
+  heddle_py_leave_call(state, thread);
   if (made != NULL) /* an executor's own methods take arrays as they are */
     ((heddle_py_function *)(void *)made)->is_compiled =
         imports || strcmp(heddle_object_kind(of(self)->o), "library") == 0;

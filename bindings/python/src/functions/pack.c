@@ -102,9 +102,10 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
   heddle_sign_options how = {.struct_size = sizeof how};
   unsigned long long sequence = 0;
   const char *memory = NULL;
-  if (!PyArg_ParseTuple(args, "sO!O!O!IzO!O!|zzKz", &path, &PyList_Type, &libraries, &PyList_Type, &models,
-                        &PyList_Type, &imports, &flags, &compiler, &PyList_Type, &targets, &PyList_Type, &dims,
-                        &how.sign, &how.encrypt, &sequence, &memory))
+  heddle_py_thread *thread = heddle_py_thread_get();
+  if (thread == NULL || !PyArg_ParseTuple(args, "sO!O!O!IzO!O!|zzKz", &path, &PyList_Type, &libraries, &PyList_Type,
+                                          &models, &PyList_Type, &imports, &flags, &compiler, &PyList_Type, &targets,
+                                          &PyList_Type, &dims, &how.sign, &how.encrypt, &sequence, &memory))
     return NULL;
   how.sequence = sequence;
   if (take(state, &p, libraries, models, imports) == 0 && take_texts(&p.targets, targets) == 0 &&
@@ -124,10 +125,12 @@ PyObject *heddle_py_pack(PyObject *module, PyObject *args) {
                                       .n_dims = (size_t)PyList_Size(dims),
                                       .memory = memory};
     if (how.sign != NULL || how.encrypt != NULL || sequence != 0) p.options.sign = &how;
+    heddle_py_enter_call(state, thread); /* loaders of Python's read and save */
     Py_BEGIN_ALLOW_THREADS;
     s = heddle_pack(path, &p.options, &err);
     Py_END_ALLOW_THREADS;
-    done = s == HEDDLE_OK ? Py_NewRef(Py_None) : state->core->fail(s, &err, path);
+    done = s == HEDDLE_OK ? Py_NewRef(Py_None) : heddle_py_raise(state, s, &err, path);
+    heddle_py_leave_call(state, thread);
   }
   drop(&p);
   return done;
