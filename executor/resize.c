@@ -34,7 +34,8 @@ static bool differs(const heddle__known *a, const heddle__known *b) {
   return a->data != b->data && memcmp(a->data, b->data, (size_t)a->bytes) != 0; /* of the same shape, so of one size */
 }
 
-/* What inference gives takes the place of the root's, whose layouts and numbers stay. */
+/* What inference gives takes the place of the root's, whose layouts and numbers stay. Results that nobody reads change
+ * too: a kernel writes them. */
 static heddle_status take_inferred(sizing *z, heddle_error *err) {
   const heddle__plan *root = z->root;
   heddle__plan *plan = z->plan;
@@ -46,7 +47,6 @@ static heddle_status take_inferred(sizing *z, heddle_error *err) {
   memcpy(values, root->values, root->n_values * sizeof *values);
   for (uint32_t i = 0; i < n; i++) {
     const heddle__known *mine = &inferred[i].known, *before = &root->values[i].known;
-    if (!root->values[i].used) continue;
     if (mine->ndim != before->ndim || !heddle__dtype_equal(mine->dtype, before->dtype) ||
         (mine->data == NULL) != (before->data == NULL))
       return refuse(inferred[i].name, "has another form than for the bound", err);

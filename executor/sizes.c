@@ -173,7 +173,7 @@ static void list_values(heddle__sizes *z) {
     }
   }
   for (uint32_t i = 0; i < plan->n_values; i++) {
-    if (!z->open[i] || (i < n_entries && !plan->values[i].used)) continue;
+    if (!z->open[i]) continue; /* a result that nobody reads has a place too */
     z->values[z->n_values++] = i;
     if (i < n_entries) z->n_plain = z->n_values;
   }

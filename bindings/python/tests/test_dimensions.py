@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from heddle import _core
+from mutants.models import F, model, node
 from onnx import TensorProto, helper
 
 os.environ.setdefault("POCL_DEVICES", "pthread pthread")
@@ -120,3 +121,26 @@ def test_memory_is_missing_for_a_value():
         assert np.asarray(executor.get_output(0)).sum() == 4 * n
         with pytest.raises(heddle.errors.OutOfMemoryError, match=words):
             executor.set_input("x", large)
+
+
+# Results that nobody reads, of which the size for one shape is no bound for another: the third part of 2, 3, 4, 7.
+UNREAD = {
+    "last": ([node("Split", "x", "d e -", axis=1, num_outputs=3)], "d", lambda parts: parts[0]),
+    "first": ([node("Split", "x", "- - f", axis=1, num_outputs=3)], "f", lambda parts: parts[2]),
+    "after": ([node("Relu", "x", "r"), node("Split", "r", "- d -", axis=1, num_outputs=3), node("Neg", "d", "y")], "y",
+              lambda parts: -np.maximum(parts[1], 0)),
+}
+
+
+@pytest.mark.parametrize("devices", DEVICES)
+@pytest.mark.parametrize("name", UNREAD)
+def test_results_that_nobody_reads(tmp_path, name, devices):
+    nodes, output, want = UNREAD[name]
+    path = tmp_path / "unread.onnx"
+    path.write_bytes(model(nodes, [("x", F, [6, "n"])], [(output, F, [6, "m"])]))
+    with heddle.load(path, devices=devices, optimize="off") as loaded:
+        for n in 3, 2, 3, 4, 7, 4, 5, 2, 8, 7, 3:
+            x = np.linspace(-2, 2, 6 * n, dtype=np.float32).reshape(6, n)
+            each = -(-n // 3)
+            parts = [x[:, i * each:(i + 1) * each] for i in range(3)]
+            np.testing.assert_array_equal(loaded(x=x), want(parts))
