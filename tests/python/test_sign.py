@@ -147,6 +147,13 @@ def onnx_model(tmp_path):
     return path
 
 
+def test_a_trust_file_that_is_none(keys, onnx_model, tmp_path):
+    """It is named before the model's missing signature."""
+    words = ["run", onnx_model, "--random", "--device", "cpu", "--trust"]
+    assert "missing: No such file or directory" in failing(1, *words, tmp_path / "missing")
+    assert "the trust file" in failing(1, *words, keys / "c") and "line 2: expected" in failing(1, *words, keys / "c")
+
+
 def test_every_file_of_an_onnx_model(keys, onnx_model, tmp_path):
     words = ["run", onnx_model, "--random", "--device", "cpu", "--trust", keys / "a.pub"]
     for part in ("net.onnx", "a.bin", "b.bin"):
