@@ -28,6 +28,12 @@ heddle_status heddle_generator_fork(heddle_generator *g, heddle_generator **out,
   return none(err);
 }
 
+heddle_status heddle_generator_speculate(heddle_generator *g, const heddle_generator *draft, uint32_t tokens,
+                                         heddle_error *err) {
+  (void)g, (void)draft, (void)tokens;
+  return none(err);
+}
+
 heddle_status heddle_generator_get_info(heddle_generator *g, heddle_generator_info *out, heddle_error *err) {
   (void)g, (void)out;
   return none(err);

@@ -145,9 +145,10 @@ static heddle_status take_sealed(int file, uint64_t bytes, bool runs, bool decry
   heddle_status s = heddle__check_bytes(out->name, bytes, m->max_bytes, err);
   out->is_signed = heddle__signature_of(file, bytes, m->path, &out->signature);
   uint64_t content = out->is_signed && !out->signature.is_detached ? out->signature.bytes : bytes;
-  if (s == HEDDLE_OK && m->trust != NULL && !out->is_signed)
-    s = heddle__fail(err, HEDDLE_EDENIED, "%s: it is not signed, and the trust file %s demands that", out->name,
-                     m->trust);
+  if (s == HEDDLE_OK && m->trust != NULL && !out->is_signed) {
+    s = heddle__trust_check(m->trust, NULL, err);
+    s = heddle__prefix(err, s, "%s: ", out->name);
+  }
   if (s == HEDDLE_OK) s = heddle__memory_copy(file, content, out->name, runs, &out->file, err);
   if (s == HEDDLE_OK && m->trust != NULL) s = heddle__verify_sealed(out, content, m->trust, err);
   if (s == HEDDLE_OK && decrypts) s = heddle__decrypt_sealed(out, content, m->key, err);

@@ -105,9 +105,26 @@ static heddle_status write_header(const char *path, const char *name, uint64_t b
   return s;
 }
 
+/* Words of C and C++ that no symbol has, and the name of the program's own function. */
+static const char reserved[] =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char class co_await co_return co_yield "
+    "compl concept const const_cast consteval constexpr constinit continue decltype default delete do double "
+    "dynamic_cast else enum explicit export extern false float for friend goto if inline int long main mutable "
+    "namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast "
+    "requires restrict return short signed sizeof static static_assert static_cast struct switch template this "
+    "thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t "
+    "while xor xor_eq ";
+
+static bool is_reserved(const char *name) {
+  const size_t n = strlen(name);
+  for (const char *at = reserved; (at = strstr(at, name)) != NULL; at++)
+    if (at[-1] == ' ' && at[n] == ' ') return true;
+  return false;
+}
+
 static bool is_name(const char *name) {
   size_t n = strlen(name);
-  bool good = n > 0 && n < MOST_NAME && !isdigit((unsigned char)name[0]);
+  bool good = n > 0 && n < MOST_NAME && !isdigit((unsigned char)name[0]) && !is_reserved(name);
   for (size_t i = 0; i < n && good; i++)
     good = name[i] == '_' || (name[i] >= '0' && name[i] <= '9') || (name[i] >= 'a' && name[i] <= 'z') ||
            (name[i] >= 'A' && name[i] <= 'Z');
@@ -123,12 +140,20 @@ static bool is_elf(const char *path) {
   return is_one;
 }
 
+/* A package's bytes. */
+static heddle_status read_package(const char *path, const char *name, void **data, size_t *bytes, heddle_error *err) {
+  heddle_status s = heddle__file_read(path, MOST_BYTES, data, bytes, err);
+  if (s != HEDDLE_ELIMIT) return s;
+  return heddle__fail(err, s, "%.400s: an object file holds a model of 2 GiB at most, which is what code reaches",
+                      name);
+}
+
 /* The package of a file that is one; else of what is packed now, beside the object. */
 static heddle_status take_package(const char *folder, const char *name, const heddle_pack_options *o, void **data,
                                   size_t *bytes, heddle_error *err) {
   const char *given = o->n_models == 1 && o->models[0] != NULL ? o->models[0]->graph_path : NULL;
   if (given != NULL && o->n_targets == 0 && heddle__is_package(given))
-    return heddle__file_read(given, MOST_BYTES, data, bytes, err);
+    return read_package(given, given, data, bytes, err);
   if (given != NULL && is_elf(given))
     return heddle__fail(
         err, HEDDLE_EINVAL,
@@ -138,7 +163,7 @@ static heddle_status take_package(const char *folder, const char *name, const he
   char *path = heddle__format("%s/.%s.%ld.heddle", folder, name, (long)getpid());
   if (path == NULL) return heddle__no_memory(err, "a path");
   heddle_status s = heddle_pack(path, o, err);
-  if (s == HEDDLE_OK) s = heddle__file_read(path, MOST_BYTES, data, bytes, err);
+  if (s == HEDDLE_OK) s = read_package(path, given != NULL ? given : name, data, bytes, err);
   (void)unlink(path);
   heddle__free(path);
   return s;
@@ -148,7 +173,10 @@ heddle_status heddle_link(const char *folder, const char *name, const heddle_pac
   if (folder == NULL || folder[0] == '\0' || name == NULL || options == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "linking needs a folder, a name and what is packed");
   if (!is_name(name))
-    return heddle__fail(err, HEDDLE_EINVAL, "'%.100s' is no name of C: letters, digits and _, no digit first", name);
+    return heddle__fail(err, HEDDLE_EINVAL,
+                        "'%.100s' is no name for a symbol of C and C++: letters, digits and _, no digit first, no word "
+                        "of the language",
+                        name);
   heddle_pack_options o = {0};
   memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
   o.struct_size = sizeof o;

@@ -49,7 +49,7 @@ static heddle_status take_graph(const heddle_pack_model *m, heddle__pack_part *o
   out->graph_bytes = m->graph_bytes;
   if (m->graph_path != NULL) {
     heddle__sealed file;
-    s = heddle__sealed_open(m->graph_path, NULL, MOST_GRAPH, &file, err);
+    s = heddle__sealed_open(m->graph_path, NULL, heddle__sealed_most(MOST_GRAPH), &file, err);
     if (s != HEDDLE_OK) return s;
     s = heddle__sealed_failed(&file, read_text(&file, text, &out->graph_bytes, err), err);
     heddle__sealed_close(&file);

@@ -8,11 +8,19 @@
 #include "core/parts.h"
 #include "core/sealed.h"
 #include "graph/file.h"
+#include "graph/package.h"
 #include "graph/reader.h"
+
+/* Whether a file, not a pipe, is a package, encrypted or not. */
+static bool is_packed(const char *path) {
+  heddle_signature says = {.struct_size = sizeof says};
+  return heddle_signature_read(path, &says, NULL) == HEDDLE_OK &&
+         ((says.flags & HEDDLE_SIGNATURE_PACKED) != 0 || heddle__is_package(path));
+}
 
 bool heddle__is_onnx(const char *path) {
   size_t n = strlen(path);
-  return n >= 5 && strcmp(path + n - 5, ".onnx") == 0;
+  return n >= 5 && strcmp(path + n - 5, ".onnx") == 0 && !is_packed(path);
 }
 
 heddle_status heddle__onnx_load(const char *path, const heddle_read_limits *graph_limits,

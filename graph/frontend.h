@@ -5,7 +5,7 @@
 #include "graph/graph.h"
 #include "graph/opschema.h"
 
-/* Whether a path's name ends in ".onnx". */
+/* Whether a path's name ends in ".onnx", and its content is not that of a package, which may have any name. */
 bool heddle__is_onnx(const char *path);
 
 /* The graph and the parameters of an ONNX model, each with one reference; either place may be NULL. The file, and the

@@ -47,7 +47,8 @@ heddle_status heddle__key_ask(const char *file, const unsigned char id[8], unsig
 
 /* ---- trust.c */
 
-/* Whether the trust file accepts a key and a sequence number. HEDDLE_EDENIED; HEDDLE_EFORMAT for the file itself. */
+/* Whether the trust file accepts a key and a sequence number; none of s NULL, which is not signed. HEDDLE_EDENIED;
+ * HEDDLE_EIO and HEDDLE_EFORMAT for the trust file itself. */
 heddle_status heddle__trust_check(const char *trust, const heddle__signature *s, heddle_error *err);
 
 /* ---- stream.c: encrypted files */

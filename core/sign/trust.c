@@ -136,15 +136,18 @@ static heddle_status read_trust(const char *path, char **out, size_t *bytes, hed
 }
 
 heddle_status heddle__trust_check(const char *trust, const heddle__signature *signature, heddle_error *err) {
+  static const unsigned char nobody[HEDDLE__PUBLIC_BYTES];
   char *text, id[20];
   size_t bytes;
   verdict v = {0};
   heddle_status s = heddle__sodium_start(err);
   if (s == HEDDLE_OK) s = read_trust(trust, &text, &bytes, err);
   if (s != HEDDLE_OK) return s;
-  s = take_text(trust, text, bytes, signature->key, &v, err);
+  s = take_text(trust, text, bytes, signature != NULL ? signature->key : nobody, &v, err);
   heddle__free(text);
   if (s != HEDDLE_OK) return s;
+  if (signature == NULL)
+    return heddle__fail(err, HEDDLE_EDENIED, "it is not signed, and the trust file %s demands that", trust);
   heddle__key_id(signature->key, id);
   if (v.is_revoked) return heddle__fail(err, HEDDLE_EDENIED, "its key %s is revoked by the trust file %s", id, trust);
   if (!v.is_listed)

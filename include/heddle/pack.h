@@ -80,7 +80,8 @@ HEDDLE_API heddle_status heddle_pack(const char *path, const heddle_pack_options
  * NAME, for programs that have no files: heddle_model_load_memory(ctx, NAME, sizeof NAME, ...) uses them where they lie. The
  * object is of the machine that Heddle was built for. options are those of heddle_pack without libraries; the one model's
  * graph_path may also be a file that heddle_pack wrote, whose bytes are taken. The folder is created if it is missing. Errors
- * as heddle_pack; HEDDLE_EINVAL: name is no name of C; HEDDLE_ELIMIT: the model has over 2 GiB. Any thread; blocks. */
+ * as heddle_pack; HEDDLE_EINVAL: name is no name for a symbol of C and C++; HEDDLE_ELIMIT: the model has over 2 GiB. Any
+ * thread; blocks. */
 HEDDLE_API heddle_status heddle_link(const char *folder, const char *name, const heddle_pack_options *options,
                                      heddle_error *err);
 

@@ -64,6 +64,7 @@ const heddle__tvm_cxx_table *heddle__tvm_cxx(heddle__cxx_functions functions, he
         std ? "v0.8" : "v0.9 to v0.18", table->eras);
   else return table;
 #else
+  (void)functions;
   heddle__fail(err, HEDDLE_EUNSUPPORTED, "this build has no libheddle_tvm_cxx (HEDDLE_TVM_CXX)");
 #endif
   return NULL;

@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 
 import capi
 from packed_file import graph_package, params_records
-from tool_case import DIGITS, failing, good
+from tool_case import DIGITS, failing, good, heddle
 
 SCALE = float(os.environ.get("HEDDLE_TEST_SCALE", "1"))
 
@@ -61,6 +61,21 @@ def test_onnx(net, tmp_path):
     good("pack", tmp_path / "net.onnx", "--remove-params", "-o", tmp_path / "bare")
     assert graph_package((tmp_path / "bare").read_bytes()) == (text, {})
     good("compare", packed, "--a", "cpu", "--b", "sim:0", *words)
+
+
+def test_a_package_may_have_any_name(net, tmp_path):
+    """One whose name ends in .onnx is read as a package, encrypted too."""
+    words = ["--input", f"x={tmp_path / 'x.npy'}"]
+    expected = output(tmp_path, tmp_path / "net.onnx", *words)
+    model = tmp_path / "there.onnx"
+    good("pack", tmp_path / "net.onnx", "-o", model)
+    assert output(tmp_path, model, *words) == expected and "w  float32 [64, 64]" in good("info", model)
+    good("pack", model, "-o", tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == model.read_bytes()
+    if "HEDDLE_SODIUM" in heddle("key", "new", "--encrypt", tmp_path / "k").err:
+        return
+    good("pack", tmp_path / "net.onnx", "--encrypt", tmp_path / "k", "-o", model)
+    assert output(tmp_path, model, "--key", tmp_path / "k", *words) == expected
 
 
 def test_graph_json(tmp_path):

@@ -382,7 +382,12 @@ def test_linked_into_a_program(net, tmp_path):
         assert done.returncode == 0 and (tmp_path / "y.npy").read_bytes() == expected, done.stderr
         assert (USED in done.stderr) == (len(words) > 1 or words[0].name == "net.heddle"), done.stderr
     assert sorted(p.name for p in (tmp_path / "l").iterdir()) == ["my_net.h", "my_net.o"]
-    assert "no name of C" in failing(1, "link", net / "net.onnx", "--name", "1x", "-o", tmp_path / "l")
+    for name in ("1x", "int", "class", "main", "a-b"):
+        assert "is no name for a symbol of C and C++" in failing(1, "link", net / "net.onnx", "--name", name, "-o", tmp_path / "l")
+    large = tmp_path / "large.heddle"
+    large.write_bytes((net / "net.heddle").read_bytes()[:64])
+    os.truncate(large, (1 << 31) + 1)
+    assert "an object file holds a model of 2 GiB at most" in failing(1, "link", large, "-o", tmp_path / "l")
     good("link", net / "net.onnx", "-o", tmp_path / "l")
     assert (tmp_path / "l" / "net.o").exists()
 

@@ -57,6 +57,21 @@ def symbols(which):
     return found
 
 
+def test_public_functions_stay_without_their_part():
+    """A public function that a part defines has a second definition outside of it."""
+    if not OBJECTS.is_dir():
+        pytest.skip("the objects are not built")
+    public = set((SOURCE / "tests" / "abi" / "public-symbols.txt").read_text().split())
+    texts = {str(p.relative_to(SOURCE)): p.read_text() for room in ("core", "executor", "graph") for p in (SOURCE / room).rglob("*.c")}
+    defined, seen = symbols("defined"), 0
+    for part, room in ROOMS.items():
+        outside = "".join(text for path, text in texts.items() if not path.startswith(room))
+        for name in sorted(public & set().union(*(names for path, names in defined.items() if path.startswith(room)))):
+            seen += 1
+            assert re.search(rf"^[\w *]+\b{name}\([^;{{]*\) {{", outside, re.MULTILINE), (part, name)
+    assert seen > 20
+
+
 def test_only_the_place_of_use_knows_a_part():
     """What calls into a part has a version without it: so that each option alone builds, and any of them together."""
     if not OBJECTS.is_dir():

@@ -147,6 +147,22 @@ def onnx_model(tmp_path):
     return path
 
 
+def test_a_trust_file_that_is_none(keys, onnx_model, tmp_path):
+    """It is named before the model's missing signature."""
+    words = ["run", onnx_model, "--random", "--device", "cpu", "--trust"]
+    assert "missing: No such file or directory" in failing(1, *words, tmp_path / "missing")
+    assert "the trust file" in failing(1, *words, keys / "c") and "line 2: expected" in failing(1, *words, keys / "c")
+
+
+def test_a_large_package_is_packed_again(keys, onnx_model, tmp_path):
+    """A package has its parameters in it: the limit of a graph's text is not that of the file."""
+    packed = tmp_path / "net.heddle"
+    good("pack", onnx_model, "-o", packed)
+    os.truncate(packed, (1 << 30) + 1)
+    said = failing(1, "pack", packed, "-o", tmp_path / "again", HEDDLE_TRUST=str(keys / "a.pub"))
+    assert "net.heddle: it is not signed" in said
+
+
 def test_every_file_of_an_onnx_model(keys, onnx_model, tmp_path):
     words = ["run", onnx_model, "--random", "--device", "cpu", "--trust", keys / "a.pub"]
     for part in ("net.onnx", "a.bin", "b.bin"):

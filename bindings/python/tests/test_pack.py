@@ -125,7 +125,7 @@ def test_what_is_prepared_and_linked(tmp_path):
     assert (tmp_path / "digits").read_bytes() in (tmp_path / "l" / "digits_model.o").read_bytes()
     heddle.link(tmp_path / "l", "again", graph, params=params, devices=["cpu,sim:0"])
     assert sorted(p.name for p in (tmp_path / "l").iterdir()) == ["again.h", "again.o", "digits_model.h", "digits_model.o"]
-    with pytest.raises(ValueError, match="no name of C"):
+    with pytest.raises(ValueError, match="no name for a symbol"):
         heddle.link(tmp_path / "l", "1", graph)
 
 
