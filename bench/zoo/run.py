@@ -168,19 +168,20 @@ def ratios(row):
 
 def table(results, path, note):
     results = {**kept(path, results), **results}
-    ran = {n: r for n, r in results.items() if r["state"] in ("agrees", "differs", "refused")}
+    ran = [r for r in results.values() if r["state"] in ("agrees", "differs", "refused")]
     states = {s: sum(r["state"] == s for r in results.values()) for s in ("agrees", "differs", "refused", "peer", "export")}
     lines = ["# Models of others", "", "Written by `scripts/zoo`, which exports models with random weights and runs them through Heddle and ONNX Runtime. Ratios are Heddle's",
              "time, or memory over an empty process, to ONNX Runtime's; below 1 is better. The recipes are in `bench/zoo/recipes.py`.", "",
-             f"{datetime.date.today()}: {len(recipes.RECIPES)} recipes, of which {len(results)} were tried: {states['agrees']} agree, {states['differs']} differ, "
-             f"{states['refused']} are refused by Heddle, {states['peer']} by ONNX Runtime, and {states['export']} did not export. {note}".rstrip(), ""]
+             f"{datetime.date.today()}: {len(recipes.RECIPES)} recipes, of which {len(results)} have a result here: {states['agrees']} agree, {states['differs']} differ, "
+             f"{states['refused']} are refused by Heddle, {states['peer']} by ONNX Runtime, and {states['export']} did not export. "
+             f"{len(recipes.RECIPES) - len(results)} have none. {note}".rstrip(), ""]
     for k, (title, _, _) in enumerate(COLUMNS):
-        found = [x for x in (ratios(r)[k] for r in ran.values()) if x]
+        found = [x for x in (ratios(r)[k] for r in ran) if x]
         if found:
             lines.append(f"- {title}: geometric mean {np.exp(np.mean(np.log(found))):.2f}, median {statistics.median(found):.2f}, worst {max(found):.2f}, of {len(found)}")
     lines += ["", "| model | result | " + " | ".join(c[0] for c in COLUMNS) + " |", "|---" * (len(COLUMNS) + 2) + "|"]
-    for name in sorted(ran):
-        row = ran[name]
+    for name in sorted(results):  # those that did not run too: kept() counts by these rows
+        row = results[name]
         cells = [f"{x:.2f}" if x else "" for x in ratios(row)]
         words = row["words"].replace("|", "/")[:120] if row["state"] != "agrees" else ""
         lines.append(f"| {name} | {row['state']}{': ' + words if words else ''} | " + " | ".join(cells) + " |")

@@ -9,7 +9,7 @@ set(gcc_release "$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>") # options that 
 set(hot_kernels ${kernels})
 list(FILTER hot_kernels INCLUDE REGEX "/ref/contract\\.c$")
 set(warm_kernels ${kernels})
-list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes_float)\\.c$")
+list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes|lanes_float|types)\\.c$")
 list(REMOVE_ITEM kernels ${hot_kernels} ${warm_kernels})
 # Short loops lose a third of their speed where they begin at an unlucky place.
 set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS
