@@ -218,7 +218,7 @@ heddle_status heddle_batcher_drain(heddle_batcher *b, uint64_t timeout_ns, heddl
   const uint64_t last = b->numbers;
   b->drains++;
   pthread_cond_broadcast(&b->work);
-  while (b->first != NULL && b->first->number <= last && heddle__batch_sleep(&b->fewer, &b->lock, until_ns)) continue;
+  while (b->first != NULL && b->first->number <= last && heddle__cond_sleep(&b->fewer, &b->lock, until_ns)) continue;
   b->drains--;
   if (b->first != NULL && b->first->number <= last)
     s = heddle__fail(err, HEDDLE_ETIMEOUT, "requests have no result yet");
@@ -242,7 +242,7 @@ heddle_status heddle_batcher_close(heddle_batcher *b, int cancel, uint64_t timeo
   pthread_mutex_unlock(&b->lock);
   heddle__batch_finish(b, list);
   pthread_mutex_lock(&b->lock);
-  while (b->first != NULL && heddle__batch_sleep(&b->fewer, &b->lock, until_ns)) continue;
+  while (b->first != NULL && heddle__cond_sleep(&b->fewer, &b->lock, until_ns)) continue;
   if (b->first != NULL)
     s = heddle__fail(err, HEDDLE_ETIMEOUT, "the batcher is closed, and requests have no result yet");
   pthread_mutex_unlock(&b->lock);

@@ -180,7 +180,6 @@ void heddle__batch_request_clear(heddle_batch_request *r);
 void heddle__batch_unhold(heddle_batcher *b);
 
 /* Waits for a condition until a time of the monotonic clock, UINT64_MAX: without limit. false: the time has come. */
-bool heddle__batch_sleep(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
 uint64_t heddle__batch_after(uint64_t now_ns, uint64_t ns); /* saturates */
 
 /* ---- batch/gather.c */

@@ -11,16 +11,6 @@ uint64_t heddle__batch_after(uint64_t now_ns, uint64_t ns) {
   return ns < UINT64_MAX - now_ns ? now_ns + ns : UINT64_MAX;
 }
 
-bool heddle__batch_sleep(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns) {
-  if (until_ns == UINT64_MAX) {
-    pthread_cond_wait(cond, lock);
-    return true;
-  }
-  if (heddle__now_ns() >= until_ns) return false;
-  const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
-  return pthread_cond_timedwait(cond, lock, &until) == 0 || heddle__now_ns() < until_ns;
-}
-
 /* ---- groups */
 
 static heddle__batch_group *group_for(heddle_batcher *b, const heddle_batch_request *r) {

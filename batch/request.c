@@ -87,8 +87,7 @@ static heddle_status enter(heddle_batcher *b, heddle_batch_request *r, uint64_t 
   const bool by_deadline = r->deadline_ns < until_ns;
   if (by_deadline) until_ns = r->deadline_ns;
   pthread_mutex_lock(&b->lock);
-  while (!b->closed && b->queued + r->items > (int64_t)b->max_queue &&
-         heddle__batch_sleep(&b->room, &b->lock, until_ns))
+  while (!b->closed && b->queued + r->items > (int64_t)b->max_queue && heddle__cond_sleep(&b->room, &b->lock, until_ns))
     continue;
   heddle_status s = HEDDLE_OK;
   if (b->closed) {
@@ -145,7 +144,7 @@ heddle_status heddle_batch_request_wait(heddle_batch_request *r, uint64_t timeou
   if (s != HEDDLE_OK) return s;
   const uint64_t until_ns = heddle__batch_after(heddle__now_ns(), timeout_ns);
   pthread_mutex_lock(&r->lock);
-  while (!r->has_ended && heddle__batch_sleep(&r->ended, &r->lock, until_ns)) continue;
+  while (!r->has_ended && heddle__cond_sleep(&r->ended, &r->lock, until_ns)) continue;
   const bool has_ended = r->has_ended;
   pthread_mutex_unlock(&r->lock);
   if (!has_ended) return heddle__fail(err, HEDDLE_EBUSY, "the request has no result yet");
@@ -164,7 +163,7 @@ heddle_status heddle_batch_request_cancel(heddle_batch_request *r) {
   heddle__batch_finish(r->b, list);
   if (!stops) return HEDDLE_EBUSY;
   pthread_mutex_lock(&r->lock); /* its inputs are being read: a moment */
-  while (!r->has_ended) heddle__batch_sleep(&r->ended, &r->lock, UINT64_MAX);
+  while (!r->has_ended) heddle__cond_sleep(&r->ended, &r->lock, UINT64_MAX);
   pthread_mutex_unlock(&r->lock);
   return HEDDLE_OK;
 }

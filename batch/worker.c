@@ -2,6 +2,7 @@
 #include "batch/batcher.h"
 #include "core/context.h"
 #include "core/error.h"
+#include "core/thread.h"
 #include "core/tensor.h"
 
 #define PATIENCE_NS UINT64_C(2000000000) /* with a run that was cancelled */
@@ -190,7 +191,7 @@ void *heddle__batch_work(void *worker) {
         return NULL;
       }
       b->idle++;
-      heddle__batch_sleep(&b->work, &b->lock, next_ns);
+      heddle__cond_sleep(&b->work, &b->lock, next_ns);
       b->idle--;
     }
     pthread_mutex_unlock(&b->lock);
@@ -225,7 +226,7 @@ void *heddle__batch_keep(void *batcher) {
       heddle__batch_finish(b, list);
       pthread_mutex_lock(&b->lock);
     } else {
-      heddle__batch_sleep(&b->time, &b->lock, b->next_deadline_ns);
+      heddle__cond_sleep(&b->time, &b->lock, b->next_deadline_ns);
     }
   }
   pthread_mutex_unlock(&b->lock);

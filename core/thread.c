@@ -49,3 +49,13 @@ uint32_t heddle__cores(void) {
   const int n = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
   return n < 1 ? 1 : (uint32_t)n;
 }
+
+bool heddle__cond_sleep(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns) {
+  if (until_ns == UINT64_MAX) {
+    pthread_cond_wait(cond, lock);
+    return true;
+  }
+  if (heddle__now_ns() >= until_ns) return false;
+  const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+  return pthread_cond_timedwait(cond, lock, &until) == 0 || heddle__now_ns() < until_ns;
+}

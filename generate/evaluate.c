@@ -26,12 +26,6 @@ void *heddle__generate_row(const heddle_generator *g) {
 
 /* ---- inputs */
 
-static void put(const heddle__generate_port *port, int64_t i, int64_t value) {
-  void *data = heddle_tensor_data(port->tensor);
-  if (port->dtype.bits == 64) ((int64_t *)data)[i] = value;
-  else ((int32_t *)data)[i] = (int32_t)value;
-}
-
 /* The port's tensor of so many columns, which the executor reads. The old one stays where this fails. */
 static heddle_status widen(heddle_generator *g, heddle__generate_port *port, int64_t columns, heddle_error *err) {
   if (port->tensor != NULL && port->columns == columns) return HEDDLE_OK;
@@ -70,8 +64,8 @@ static heddle_status fill_mask(heddle_generator *g, int64_t ones, heddle_error *
   heddle_status s = widen(g, mask, g->config.shares && !g->exact_mask ? g->rows : ones, err);
   if (s != HEDDLE_OK) return s;
   if (mask->tensor != before) g->mask_ones = 0;
-  for (; g->mask_ones < ones; g->mask_ones++) put(mask, g->mask_ones, 1);
-  while (g->mask_ones > ones) put(mask, --g->mask_ones, 0);
+  for (; g->mask_ones < ones; g->mask_ones++) heddle__port_put(mask, g->mask_ones, 1);
+  while (g->mask_ones > ones) heddle__port_put(mask, --g->mask_ones, 0);
   return HEDDLE_OK;
 }
 
@@ -80,11 +74,11 @@ static heddle_status fill(heddle_generator *g, size_t n, int64_t rows, heddle_er
   if (s == HEDDLE_OK) s = widen(g, &g->ids, rows, err);
   if (s != HEDDLE_OK) return s;
   for (size_t i = 0; i < (size_t)rows; i++)
-    put(&g->ids, (int64_t)i, i < n ? g->tokens[g->cached + i] : i < n + g->n_guess ? g->guess[i - n] : 0);
+    heddle__port_put(&g->ids, (int64_t)i, i < n ? g->tokens[g->cached + i] : i < n + g->n_guess ? g->guess[i - n] : 0);
   if (g->mask.index >= 0) s = fill_mask(g, (int64_t)g->cached + rows, err);
   if (s != HEDDLE_OK || g->positions.index < 0) return s;
   s = widen(g, &g->positions, rows, err);
-  for (int64_t i = 0; i < rows && s == HEDDLE_OK; i++) put(&g->positions, i, (int64_t)g->cached + i);
+  for (int64_t i = 0; i < rows && s == HEDDLE_OK; i++) heddle__port_put(&g->positions, i, (int64_t)g->cached + i);
   return s;
 }
 

@@ -184,17 +184,23 @@ heddle_status heddle_generator_get_stats(heddle_generator *g, heddle_generator_s
 
 /* ---- tokens */
 
+heddle_status heddle__generate_check_tokens(const heddle_generator *g, const int64_t *tokens, size_t n,
+                                            heddle_error *err) {
+  for (size_t i = 0; i < n; i++)
+    if (tokens[i] < 0 || tokens[i] >= (int64_t)g->vocabulary)
+      return heddle__fail(err, HEDDLE_EINVAL, "token %zu of those given for '%s' is %lld; expected 0 to %u", i,
+                          g->config.ids, (long long)tokens[i], (unsigned)g->vocabulary - 1);
+  return HEDDLE_OK;
+}
+
 heddle_status heddle_generator_append(heddle_generator *g, const int64_t *tokens, size_t n, heddle_error *err) {
   if (g == NULL || (tokens == NULL && n > 0))
     return heddle__fail(err, HEDDLE_EINVAL, "append: the generator or the tokens are NULL");
   if (n > g->max_length - g->n)
     return heddle__fail(err, HEDDLE_ELIMIT, "there are %zu tokens, and %zu more are given; the most is %u (max_length)",
                         g->n, n, (unsigned)g->max_length);
-  for (size_t i = 0; i < n; i++)
-    if (tokens[i] < 0 || tokens[i] >= (int64_t)g->vocabulary)
-      return heddle__fail(err, HEDDLE_EINVAL, "token %zu of those given for '%s' is %lld; expected 0 to %u", i,
-                          g->config.ids, (long long)tokens[i], (unsigned)g->vocabulary - 1);
-  heddle_status s = heddle__generate_settle(g, heddle__generate_until(0), err);
+  heddle_status s = heddle__generate_check_tokens(g, tokens, n, err);
+  if (s == HEDDLE_OK) s = heddle__generate_settle(g, heddle__generate_until(0), err);
   if (s != HEDDLE_OK) return s;
   if (g->n + n > g->room) {
     size_t room = g->room > 0 ? g->room : 64;

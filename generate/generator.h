@@ -40,6 +40,12 @@ typedef struct heddle__generate_port {
   int64_t columns; /* of tensor, which is [1, columns] */
 } heddle__generate_port;
 
+static inline void heddle__port_put(const heddle__generate_port *port, int64_t i, int64_t value) {
+  void *data = heddle_tensor_data(port->tensor);
+  if (port->dtype.bits == 64) ((int64_t *)data)[i] = value;
+  else ((int32_t *)data)[i] = (int32_t)value;
+}
+
 typedef struct heddle__generate_cache {
   uint32_t state; /* its number */
   heddle_dtype dtype;
@@ -100,6 +106,10 @@ struct heddle_generator {
 
 /* generator.c: another generator of the model, without tokens. */
 heddle_status heddle__generator_like(const heddle_generator *g, heddle_generator **out, heddle_error *err);
+
+/* generator.c: HEDDLE_EINVAL where a token is not in the vocabulary. */
+heddle_status heddle__generate_check_tokens(const heddle_generator *g, const int64_t *tokens, size_t n,
+                                            heddle_error *err);
 
 /* ports.c: finds the model's inputs, outputs and caches, and checks them against the configuration. state_rules: what
  * the model option state is to be, of heddle__alloc. */

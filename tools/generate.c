@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "generate.h"
 #include "python.h"
 #include "session.h"
 #include "text.h"
 
 static const option known[] = {
-    {"tokens", OPTION_TEXT, "FILE.npy", offsetof(options, tokens), "the prompt's tokens, whole numbers"},
+    {"tokens", OPTION_WORDS, "FILE.npy", offsetof(options, tokens),
+     "the prompt's tokens, whole numbers; given again: another text"},
+    {"rows", OPTION_COUNT, "N", offsetof(options, rows), "with several texts: so many in one run, 8 by default"},
     {"prompt", OPTION_TEXT, "TEXT", offsetof(options, prompt),
      "the prompt, by the folder's tokenizer.json (Python package, heddle[generate])"},
     {"max-tokens", OPTION_COUNT, "N", offsetof(options, max_tokens), "new tokens at most, 128 by default"},
@@ -89,7 +92,7 @@ static int take_token(void *user, int64_t token) {
 /* ---- what is given */
 
 /* The tokens of a file; *out is freed by the caller. */
-static int read_tokens(const char *path, int64_t **out, size_t *n) {
+int generate_read_tokens(const char *path, int64_t **out, size_t *n) {
   heddle_tensor *t = NULL;
   heddle_error err = {0};
   if (heddle_tensor_load_npy(path, &t, &err) != HEDDLE_OK) return fail("generate", &err);
@@ -148,11 +151,11 @@ static int read_stops(const words *given, int64_t **out) {
 }
 
 static int check_words(const options *o) {
-  if ((o->tokens != NULL) == (o->prompt != NULL)) {
+  if ((o->tokens.count > 0) == (o->prompt != NULL)) {
     print_error("heddle generate: give the prompt with --tokens FILE.npy or with --prompt TEXT\n");
     return WRONG_WORDS;
   }
-  if (o->tokens != NULL && o->stops.count > 0) {
+  if (o->tokens.count > 0 && o->stops.count > 0) {
     print_error("heddle generate: --stop is for --prompt; --stop-token N stops at a token\n");
     return WRONG_WORDS;
   }
@@ -162,6 +165,14 @@ static int check_words(const options *o) {
   }
   if (o->draft == NULL && (o->draft_devices != NULL || o->draft_tokens > 0)) {
     print_error("heddle generate: --draft-device and --draft-tokens are for --draft\n");
+    return WRONG_WORDS;
+  }
+  if (o->rows > 1024) {
+    print_error("heddle generate: --rows is at most 1024\n");
+    return WRONG_WORDS;
+  }
+  if (o->tokens.count < 2 ? o->rows > 0 : o->draft != NULL) {
+    print_error("heddle generate: --rows is for several --tokens, and --draft for one\n");
     return WRONG_WORDS;
   }
   return DONE;
@@ -223,7 +234,7 @@ static double rate_of(const heddle_generated *done) {
   return done->tokens > 1 && done->rest_ns > 0 ? (double)(done->tokens - 1) / ((double)done->rest_ns * 1e-9) : 0;
 }
 
-static const char *end_of(const heddle_generated *done) {
+const char *generate_end(const heddle_generated *done) {
   return done->end == HEDDLE_GENERATION_STOP ? "stop" : done->end == HEDDLE_GENERATION_LENGTH ? "length" : "callback";
 }
 
@@ -237,7 +248,7 @@ static int report(const output *out, size_t prompt, const heddle_generated *done
   if (!out->json) {
     if (out->n > 0) print("\n");
     print("%" PRIu64 " tokens after a prompt of %zu (%s); the first after %.1f ms, then %.1f a second\n", done->tokens,
-          prompt, end_of(done), first_ms, rate_of(done));
+          prompt, generate_end(done), first_ms, rate_of(done));
     if (stats->guessed > 0)
       print("%" PRIu64 " of %" PRIu64 " guesses of the draft were taken\n", stats->accepted, stats->guessed);
     return DONE;
@@ -246,30 +257,33 @@ static int report(const output *out, size_t prompt, const heddle_generated *done
   for (size_t i = 0; i < out->n; i++) json_array_append_new(tokens, json_integer(out->tokens[i]));
   return print_json("generate", json_pack("{s:o, s:I, s:I, s:s, s:f, s:f, s:f, s:f, s:I, s:I}", "tokens", tokens,
                                           "prompt_tokens", (json_int_t)prompt, "new_tokens", (json_int_t)done->tokens,
-                                          "end", end_of(done), "first_token_ms", first_ms, "tokens_per_second",
+                                          "end", generate_end(done), "first_token_ms", first_ms, "tokens_per_second",
                                           rate_of(done), "loop_us", loop_us, "sample_us", sample_us, "guessed",
                                           (json_int_t)stats->guessed, "accepted", (json_int_t)stats->accepted));
 }
 
-static int generate(const options *o, heddle_generator *g, const int64_t *tokens, size_t n, const int64_t *stops,
-                    const heddle_sampling *sampling) {
+/* What all texts have; token and user are the caller's. */
+static heddle_generation generation_of(const options *o, const int64_t *stops, const heddle_sampling *sampling) {
+  return (heddle_generation){.struct_size = sizeof(heddle_generation),
+                             .sampling = sampling,
+                             .stop_tokens = stops,
+                             .n_stop_tokens = o->stop_tokens.count,
+                             .max_tokens = o->max_tokens > 0 ? o->max_tokens : 128,
+                             .deadline_ns = o->timeout > 0 ? (uint64_t)(o->timeout * 1e9) + 1 : 0,
+                             .flags = o->past_stops ? HEDDLE_GENERATE_PAST_STOPS : 0};
+}
+
+static int generate(const options *o, heddle_generator *g, const int64_t *tokens, size_t n, heddle_generation *how) {
   heddle_error err = {0};
   output out = {.json = o->json};
-  const heddle_generation generation = {.struct_size = sizeof generation,
-                                        .sampling = sampling,
-                                        .stop_tokens = stops,
-                                        .n_stop_tokens = o->stop_tokens.count,
-                                        .max_tokens = o->max_tokens > 0 ? o->max_tokens : 128,
-                                        .deadline_ns = o->timeout > 0 ? (uint64_t)(o->timeout * 1e9) + 1 : 0,
-                                        .token = take_token,
-                                        .user = &out,
-                                        .flags = o->past_stops ? HEDDLE_GENERATE_PAST_STOPS : 0};
+  how->token = take_token;
+  how->user = &out;
   heddle_generated done = {.struct_size = sizeof done};
   heddle_generator_stats stats = {.struct_size = sizeof stats};
   int status = DONE;
   if (heddle_generator_append(g, tokens, n, &err) != HEDDLE_OK) {
     status = fail("generate", &err);
-  } else if (heddle_generator_generate(g, &generation, &done, &err) != HEDDLE_OK) {
+  } else if (heddle_generator_generate(g, how, &done, &err) != HEDDLE_OK) {
     if (!out.json && out.n > 0) print("\n");
     status = fail("generate", &err);
   } else if (out.failed) {
@@ -323,13 +337,14 @@ static int generate_tokens(const options *o) {
   size_t n = 0;
   int status = read_stops(&o->stop_tokens, &stops);
   if (status == DONE) status = read_biases(&o->biases, &sampling, &biased, &biases);
-  if (status == DONE) status = read_tokens(o->tokens, &tokens, &n);
+  if (status == DONE) status = generate_read_tokens(o->tokens.data[0], &tokens, &n);
+  heddle_generation how = generation_of(o, stops, &sampling);
   const bool has_session = status == DONE;
   if (status == DONE) status = session_context(&s, "generate", o);
   if (status == DONE) status = session_model_options(&s, &mo);
   if (status == DONE) status = open_generator(o, &s, o->model, &mo, &g);
   if (status == DONE) status = open_draft(o, &s, &mo, g);
-  if (status == DONE) status = generate(o, g, tokens, n, stops, &sampling);
+  if (status == DONE) status = o->tokens.count > 1 ? generate_texts(o, g, &how) : generate(o, g, tokens, n, &how);
   heddle_generator_release(g);
   free(tokens);
   free(stops);

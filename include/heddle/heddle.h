@@ -6,6 +6,7 @@
 #include "heddle/device.h"
 #include "heddle/executor.h"
 #include "heddle/generate.h"
+#include "heddle/generate_batch.h"
 #include "heddle/graph.h"
 #include "heddle/model.h"
 #include "heddle/module.h"

@@ -10,6 +10,7 @@
 //   Model, Executor   a model and its runs                 heddle/cpp/model.hpp, heddle/cpp/executor.hpp
 //   Batcher           many requests, gathered into runs    heddle/cpp/batcher.hpp
 //   Generator         tokens of language models            heddle/cpp/generator.hpp
+//   GenerationBatch   those of several texts in one run    heddle/cpp/generator.hpp
 //   Error, Result<T>  errors, also without exceptions      heddle/cpp/error.hpp
 //
 // Objects are counted references to C objects: a copy adds a reference, and a move never fails. heddle/function.hpp,

@@ -51,7 +51,7 @@ static std::string folder() {
 struct RemoveFolder {
   std::string path = folder(); // a copy: the other one may be gone first
   ~RemoveFolder() {
-    for (const char *name : {"/decoder.json", "/config.json", "/decoder.params", ""})
+    for (const char *name : {"/decoder.json", "/config.json", "/decoder.params", "/masked.json", "/masked.params", ""})
       static_cast<void>(std::remove((path + name).c_str()));
   }
 };
@@ -203,6 +203,55 @@ CASE(errors_are_values) {
   g.append({1});
   EQUAL(g.try_evaluate(0ns).error().status(), HEDDLE_ETIMEOUT);
   EQUAL(Generator().try_next().error().status(), HEDDLE_EINVAL);
+}
+
+// The decoder with the inputs that a batch of texts needs.
+static Generator masked() {
+  std::string text = decoder;
+  const auto change = [&](const std::string &from, const std::string &to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  change("[[4, 0, 0], [7, 0, 0]]}],", R"([[4, 0, 0], [7, 0, 0]]},
+    {"op": "null", "name": "attention_mask", "inputs": []}, {"op": "null", "name": "position_ids", "inputs": []}],)");
+  change("\"arg_nodes\": [0, 1, 2, 3, 4]", "\"arg_nodes\": [0, 1, 2, 3, 4, 10, 11]");
+  change("8, 9, 10]", "8, 9, 10, 11, 12]");
+  change("\"float32\"]]", "\"float32\", \"int64\", \"int64\"]]");
+  change("1]]]}}", "1], [\"batch\", \"all\"], [\"batch\", \"length\"]]]}}");
+  std::ofstream(folder() + "/masked.json") << text;
+  std::ofstream(folder() + "/masked.params", std::ios::binary)
+      << std::ifstream(folder() + "/decoder.params", std::ios::binary).rdbuf();
+  const heddle::Context ctx = heddle::Context::create({{"config", "off"}, {"devices", "cpu"}});
+  return Generator::open(ctx, folder() + "/masked.json");
+}
+
+CASE(texts_share_runs) {
+  heddle::GenerationBatchOptions o;
+  o.rows = 2;
+  const auto b = heddle::GenerationBatch::create(masked(), o);
+  Generation g;
+  g.past_stops = true;
+  std::vector<heddle::GenerationRequest> made;
+  for (std::int64_t i = 0; i < 5; i++) {
+    g.max_tokens = static_cast<std::uint64_t>(3 + i);
+    made.push_back(b.submit(std::vector<std::int64_t>(static_cast<std::size_t>(1 + i), i), g));
+  }
+  for (std::int64_t i = 0; i < 5; i++) {
+    EQUAL(made[static_cast<std::size_t>(i)].wait().tokens, static_cast<std::uint64_t>(3 + i));
+    const auto tokens = made[static_cast<std::size_t>(i)].read();
+    for (std::size_t k = 0; k < tokens.size(); k++) EQUAL(tokens[k], i + 1 + static_cast<std::int64_t>(k));
+    EQUAL(made[static_cast<std::size_t>(i)].read(tokens.size()).size(), 0u);
+  }
+  g.max_tokens = 0;
+  const auto longest = b.submit({1}, g);
+  longest.cancel();
+  EQUAL(longest.try_wait().error().status(), HEDDLE_ECANCELED);
+  EQUAL(b.stats().finished, 5u);
+  EQUAL(b.stats().rows, 2u);
+  b.close();
+  EQUAL(b.try_submit({1}).error().status(), HEDDLE_ECANCELED);
+  EQUAL(heddle::GenerationBatch::try_create(opened()).error().status(), HEDDLE_EUNSUPPORTED); // no mask
+  EQUAL(heddle::GenerationBatch::try_create(Generator()).error().status(), HEDDLE_EINVAL);
+  EQUAL(heddle::GenerationRequest().try_wait().error().status(), HEDDLE_EINVAL);
 }
 
 int main(int argc, char **argv) {

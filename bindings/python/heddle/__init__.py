@@ -23,13 +23,14 @@ __version__: str = _core.version
 
 # What is imported when it is first asked for: a name, and the module that has it (None: the name is the module).
 _LAZY: dict[str, str | None] = {
-    "BatchPort": "batching", "Batcher": "batching", "Executor": "model", "Generator": "generating", "Model": "model", "TensorInfo": "model", "load": "model", "loads": "model",
+    "BatchPort": "batching", "Batcher": "batching", "Executor": "model", "GenerationBatch": "generating", "GenerationRequest": "generating",
+    "Generator": "generating", "Model": "model", "TensorInfo": "model", "load": "model", "loads": "model",
     "aio": None, "batching": None, "benchmark": None, "execution_provider": None, "generating": None, "errors": None, "graph_executor": None, "debug_executor": None, "model": None,
     "onnxruntime": None, "plan": None, "link": "_pack", "pack": "_pack", "prepared": "_pack", "profile": None, "quantize": "_quantize", "runtime": None, "signing": None,
     "unpack": "_pack",
 }
 
-__all__ = ["BatchPort", "Batcher", "Context", "Device", "Error", "Generator", "Model", "Tensor", "as_tensor", "device", "devices", "empty", "errors", "from_dlpack",
+__all__ = ["BatchPort", "Batcher", "Context", "Device", "Error", "GenerationBatch", "GenerationRequest", "Generator", "Model", "Tensor", "as_tensor", "device", "devices", "empty", "errors", "from_dlpack",
            "link", "load", "load_npy", "loads", "pack", "plugins", "prepared", "quantize", "save_npy", "signing", "unpack"]
 
 

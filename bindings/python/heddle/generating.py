@@ -16,7 +16,7 @@ from . import _core
 from .errors import Error
 from .model import _DEFAULTS, _nanoseconds, _options
 
-__all__ = ["Generator", "sample"]
+__all__ = ["GenerationBatch", "GenerationRequest", "Generator", "sample"]
 
 _FOREVER = 2**64 - 1
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
@@ -210,6 +210,81 @@ class Generator:
 
     def __reduce__(self) -> Any:
         raise TypeError("a heddle.Generator has memory on devices and cannot be pickled")
+
+
+class GenerationRequest:
+    """A text of a GenerationBatch. Iterating gives its tokens as they come; a stop token is the last one. Any thread."""
+
+    def __init__(self, core: _core.GenerationRequest):
+        self._core = core
+
+    def wait(self, timeout: float | None = None) -> list[int]:
+        """Its tokens, when it has ended. CanceledError, or TimeoutError after its deadline; BusyError: it has not ended."""
+        self._core.wait(_limit(timeout))
+        return list(self)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """tokens, first_ns, rest_ns and end ("stop" or "length") of one that has ended."""
+        return self._core.wait(0)
+
+    def __iter__(self) -> Iterator[int]:
+        count = 0
+        while some := self._core.read(count, _FOREVER):
+            count += len(some)
+            yield from some
+
+    def cancel(self) -> None:
+        """Ends it with CanceledError; tokens up to then stay."""
+        self._core.cancel()
+
+
+class GenerationBatch:
+    """Several texts of one model share its runs: continuous batching. docs/generate.md has more.
+
+    generator    whose model, max_length and chunk are used; it stays the caller's
+    rows         texts in one run; others wait for a row
+    max_queue    how many may wait; 0: 4 times rows
+
+    submit() gives a GenerationRequest. Leaving the with block waits for all texts; after an exception they are cancelled.
+    Any thread. UnsupportedError: texts cannot share a run of the graph.
+    """
+
+    def __init__(self, generator: Generator, *, rows: int = 0, max_queue: int = 0):
+        self._core = _core.open_generation_batch(generator._core, rows, max_queue)
+        self._encode = generator.encode
+
+    def submit(self, prompt: Any, *, max_tokens: int | None = None, stop_tokens: Sequence[int] = (), past_stops: bool = False,
+               temperature: float = 0, top_k: int = 0, top_p: float = 0, min_p: float = 0, repetition_penalty: float = 0,
+               seed: int = 0, bias: Mapping[int, float] | None = None, deadline: float | None = None,
+               wait: float | None = None) -> GenerationRequest:
+        """prompt: tokens or a text. deadline: seconds from now until it ends with TimeoutError. wait: seconds for room in the
+        queue, None: as long as it takes; BusyError. The other options are Generator.generate's."""
+        if max_tokens is not None and max_tokens < 1:
+            raise ValueError("max_tokens is 1 or more, or None")
+        options = _sampling(temperature, top_k, top_p, min_p, repetition_penalty, seed, bias)
+        tokens = _row(self._encode(prompt) if isinstance(prompt, str) else prompt)
+        core = self._core.submit(tokens, options, _row(list(stop_tokens)), max_tokens or 0, past_stops,
+                                 0 if deadline is None else max(1, _nanoseconds(deadline)), _limit(wait))
+        return GenerationRequest(core)
+
+    def close(self, *, cancel: bool = False, timeout: float | None = None) -> None:
+        """Accepts no more requests, and waits for those that there are; cancel: they end with CanceledError."""
+        self._core.close(cancel, _limit(timeout))
+
+    def __enter__(self) -> GenerationBatch:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        self.close(cancel=kind is not None)
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """requests, finished, failed, rejected, runs, chunks, computed, reused, sampled, run_ns, join_ns, queued, running, rows."""
+        return self._core.stats()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a heddle.GenerationBatch has memory on devices and cannot be pickled")
 
 
 def _held(text: str, stops: list[str]) -> int:

@@ -4,16 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "generator.h"
 
-typedef struct generator {
-  PyObject_HEAD heddle_generator *g;
-  PyObject *context;
-  char *file;
-  bool is_busy; /* a call uses g, perhaps without the GIL */
-} generator;
+typedef heddle_py_generator generator;
+typedef heddle_py_sampling sampling;
 
 static PyTypeObject *generator_type;
+
+heddle_py_generator *heddle_py_generator_of(PyObject *object) {
+  if (Py_TYPE(object) == generator_type) return (generator *)object;
+  PyErr_SetString(PyExc_TypeError, "a heddle.Generator is expected");
+  return NULL;
+}
 
 static generator *generator_of(PyObject *self) {
   return (generator *)self;
@@ -226,14 +228,7 @@ static PyObject *logits(PyObject *object, PyObject *args) {
   return heddle_py_tensor_new(t);
 }
 
-typedef struct sampling {
-  heddle_sampling s;
-  int64_t *tokens;
-  float *biases;
-} sampling;
-
-/* (temperature, top_k, top_p, min_p, repetition_penalty, seed, [(token, bias), ...]); 0, or -1 with an exception. */
-static int parse_sampling(PyObject *given, sampling *out) {
+int heddle_py_sampling_parse(PyObject *given, sampling *out) {
   PyObject *biases;
   unsigned long long seed;
   unsigned int top_k;
@@ -271,7 +266,8 @@ static PyObject *next(PyObject *object, PyObject *args) {
   int64_t token = 0;
   heddle_error err = {0};
   heddle_status s = HEDDLE_EBUSY;
-  if (!PyArg_ParseTuple(args, "O!K", &PyTuple_Type, &given, &timeout_ns) || parse_sampling(given, &options) < 0)
+  if (!PyArg_ParseTuple(args, "O!K", &PyTuple_Type, &given, &timeout_ns) ||
+      heddle_py_sampling_parse(given, &options) < 0)
     return NULL;
   const bool may = begin(self);
   if (may) {
@@ -298,7 +294,7 @@ static PyObject *sample(PyObject *module, PyObject *args) {
   (void)module;
   if (!PyArg_ParseTuple(args, "OOKO!", &values, &before, &index, &PyTuple_Type, &given)) return NULL;
   if (heddle_py_tensor_of(values, NULL, &row) < 0 || heddle_py_tensor_of(before, &wanted, &history) < 0 ||
-      parse_sampling(given, &options) < 0) {
+      heddle_py_sampling_parse(given, &options) < 0) {
     heddle_py_tensor_release(row);
     heddle_py_tensor_release(history);
     return NULL;

@@ -1,5 +1,5 @@
-// heddle/cpp/generator.hpp: Generator makes tokens with a language model. heddle/generate.h has the contracts. One thread uses
-// a generator; any may call cancel().
+// heddle/cpp/generator.hpp: Generator makes tokens with a language model, GenerationBatch those of several texts in the same runs.
+// heddle/generate.h and generate_batch.h have the contracts. One thread uses a generator, any thread a batch; any may call cancel().
 #ifndef HEDDLE_CPP_GENERATOR_HPP
 #define HEDDLE_CPP_GENERATOR_HPP
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "heddle/cpp/executor.hpp"
-#include "heddle/generate.h"
+#include "heddle/generate_batch.h"
 
 namespace heddle {
 
@@ -79,6 +79,19 @@ struct Generation {
   Timeout deadline = {};
   std::function<bool(std::int64_t)> token = nullptr; // for each token that is no stop token; false: no more
 };
+
+namespace detail {
+inline heddle_generation raw_generation(const Generation &options, const RawSampling &s) {
+  heddle_generation o = sized<heddle_generation>();
+  o.sampling = &s.raw;
+  o.stop_tokens = options.stop_tokens.data();
+  o.n_stop_tokens = options.stop_tokens.size();
+  o.max_tokens = options.max_tokens;
+  o.deadline_ns = options.deadline.ns() == HEDDLE_FOREVER ? 0 : options.deadline.ns() + 1;
+  o.flags = options.past_stops ? HEDDLE_GENERATE_PAST_STOPS : 0;
+  return o;
+}
+} // namespace detail
 
 class Generator
     : private detail::KeptLog,
@@ -175,14 +188,8 @@ public:
   Result<heddle_generated> try_generate(const Generation &options = {}) const {
     const detail::RawSampling s(options.sampling);
     Callback callback{options.token, nullptr};
-    heddle_generation o = detail::sized<heddle_generation>();
+    heddle_generation o = detail::raw_generation(options, s);
     heddle_generated out = detail::sized<heddle_generated>();
-    o.sampling = &s.raw;
-    o.stop_tokens = options.stop_tokens.data();
-    o.n_stop_tokens = options.stop_tokens.size();
-    o.max_tokens = options.max_tokens;
-    o.deadline_ns = options.deadline.ns() == HEDDLE_FOREVER ? 0 : options.deadline.ns() + 1;
-    o.flags = options.past_stops ? HEDDLE_GENERATE_PAST_STOPS : 0;
     if (options.token) {
       o.token = call;
       o.user = &callback;
@@ -238,6 +245,7 @@ public:
 #endif
 
 private:
+  friend class GenerationBatch;
   struct Callback {
     const std::function<bool(std::int64_t)> &token;
     std::exception_ptr thrown;
@@ -256,6 +264,127 @@ private:
     return c->token(token) ? 0 : 1;
 #endif
   }
+};
+
+// A member that is not set has its default; heddle_generation_batch_options describes each.
+struct GenerationBatchOptions {
+  std::uint32_t rows = 0;
+  std::uint32_t max_queue = 0;
+};
+
+class GenerationRequest : public detail::Shared<GenerationRequest, heddle_generation_request,
+                                                heddle_generation_request_retain, heddle_generation_request_release> {
+public:
+  GenerationRequest() noexcept = default;
+  static constexpr const char *noun() noexcept {
+    return "request";
+  }
+
+  // What became of it. HEDDLE_EBUSY: it has not ended.
+  Result<heddle_generated> try_wait(Timeout timeout = {}) const {
+    heddle_generated out = detail::sized<heddle_generated>();
+    Status done = with([&](heddle_generation_request *r, heddle_error *err) {
+      return heddle_generation_request_wait(r, timeout.ns(), &out, err);
+    });
+    if (!done) return done.error();
+    return out;
+  }
+
+  // New tokens, from number `first` of those behind the prompt; none: it has ended. HEDDLE_EBUSY: none came in time.
+  Result<std::vector<std::int64_t>> try_read(std::uint64_t first = 0, Timeout timeout = {}) const {
+    std::vector<std::int64_t> tokens(64);
+    std::size_t n = 0;
+    Status done = with([&](heddle_generation_request *r, heddle_error *err) {
+      return heddle_generation_request_read(r, first, tokens.data(), tokens.size(), timeout.ns(), &n, err);
+    });
+    if (!done) return done.error();
+    tokens.resize(n);
+    return tokens;
+  }
+
+  void cancel() const noexcept {
+    if (raw_ != nullptr) heddle_generation_request_cancel(raw_);
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  heddle_generated wait(Timeout timeout = {}) const {
+    return try_wait(timeout).value();
+  }
+  std::vector<std::int64_t> read(std::uint64_t first = 0, Timeout timeout = {}) const {
+    return try_read(first, timeout).value();
+  }
+#endif
+};
+
+// Several texts of one model share its runs. The generator stays the caller's.
+class GenerationBatch : private detail::KeptLog,
+                        public detail::Shared<GenerationBatch, heddle_generation_batch, heddle_generation_batch_retain,
+                                              heddle_generation_batch_release> {
+public:
+  GenerationBatch() noexcept = default;
+  GenerationBatch(const GenerationBatch &) noexcept = default;
+  GenerationBatch(GenerationBatch &&) noexcept = default;
+  GenerationBatch &operator=(GenerationBatch other) noexcept {
+    std::swap(raw_, other.raw_);
+    log_.swap(other.log_);
+    return *this;
+  }
+  static constexpr const char *noun() noexcept {
+    return "batch";
+  }
+
+  static Result<GenerationBatch> try_create(const Generator &generator, const GenerationBatchOptions &options = {}) {
+    heddle_generation_batch_options o = detail::sized<heddle_generation_batch_options>();
+    o.rows = options.rows;
+    o.max_queue = options.max_queue;
+    Result<GenerationBatch> made = generator.made_with<GenerationBatch, heddle_generation_batch>(
+        [&](heddle_generator *g, heddle_generation_batch **out, heddle_error *err) {
+          return heddle_generation_batch_create(g, &o, out, err);
+        });
+    if (made) made->log_ = generator.log_;
+    return made;
+  }
+
+  // Tokens are read from the request: options.token is not used. wait: for room in the queue.
+  Result<GenerationRequest> try_submit(const std::vector<std::int64_t> &prompt, const Generation &options = {},
+                                       Timeout wait = {}) const {
+    const detail::RawSampling s(options.sampling);
+    const heddle_generation o = detail::raw_generation(options, s);
+    heddle_generation_call c = detail::sized<heddle_generation_call>();
+    c.tokens = prompt.data();
+    c.n_tokens = prompt.size();
+    c.generation = &o;
+    c.wait_ns = wait.ns();
+    return made_with<GenerationRequest, heddle_generation_request>(
+        [&](heddle_generation_batch *b, heddle_generation_request **out, heddle_error *err) {
+          return heddle_generation_batch_submit(b, &c, out, err);
+        });
+  }
+
+  Status try_close(bool cancel = false, Timeout timeout = {}) const {
+    return with([&](heddle_generation_batch *b, heddle_error *err) {
+      return heddle_generation_batch_close(b, cancel ? 1 : 0, timeout.ns(), err);
+    });
+  }
+  Result<heddle_generation_batch_stats> try_stats() const {
+    return filled<heddle_generation_batch_stats>(heddle_generation_batch_get_stats);
+  }
+
+#ifndef HEDDLE_CPP_NO_EXCEPTIONS
+  static GenerationBatch create(const Generator &generator, const GenerationBatchOptions &options = {}) {
+    return try_create(generator, options).value();
+  }
+  GenerationRequest submit(const std::vector<std::int64_t> &prompt, const Generation &options = {},
+                           Timeout wait = {}) const {
+    return try_submit(prompt, options, wait).value();
+  }
+  void close(bool cancel = false, Timeout timeout = {}) const {
+    try_close(cancel, timeout).value();
+  }
+  heddle_generation_batch_stats stats() const {
+    return try_stats().value();
+  }
+#endif
 };
 
 } // namespace heddle
