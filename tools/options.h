@@ -44,7 +44,7 @@ typedef struct options {
   const char *trust, *key, *sign, *encrypt;
   const char *host, *port_range, *tracker, *proxy, *rpc_key, *address; /* of the RPC server and tracker */
   const char *listen, *unix_path, *tls_cert, *tls_key, *tls_ca, *psk, *key_name, *tls_name,
-      *tunnel_to;                                      /* of the device server */
+      *tunnel_to;                             /* of the device server */
   const char *prompt, *draft, *draft_devices; /* of generate */
   words tokens, stop_tokens, stops, biases;
   words place_a, place_b;
@@ -63,7 +63,7 @@ typedef struct options {
   uint64_t profile_runs;                                                  /* NO_NUMBER: not given */
   uint64_t port, sessions, session_memory, packet_limit, session_timeout; /* of the servers; sizes in MiB */
   uint64_t idle_timeout;                                                  /* in seconds */
-  uint64_t max_tokens, max_length, chunk, top_k, draft_tokens, rows;            /* of generate */
+  uint64_t max_tokens, max_length, chunk, top_k, draft_tokens, rows;      /* of generate */
   double temperature, top_p, min_p, repetition_penalty;
   double timeout; /* seconds; 0: none */
   double min_repeat_ms, cooldown_ms;
