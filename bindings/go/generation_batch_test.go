@@ -36,6 +36,7 @@ func TestGenerationBatch(t *testing.T) {
 	var all sync.WaitGroup
 	for i := 1; i < 9; i++ {
 		all.Add(1)
+		i := i
 		go func() {
 			defer all.Done()
 			tokens, err := b.Generate(ctx, make([]int64, i), Generation{MaxTokens: 2 * i, PastStops: true}, nil)
