@@ -53,6 +53,27 @@ def test_tokens(folder):
     assert tokens(folder, "--max-tokens", "1", "--logit-bias", f"{first}=-inf")["tokens"] != [first]
 
 
+def test_several_prompts(folder):
+    """Each text has the tokens that it has alone, whatever rows there are."""
+    paths = ["prompt.npy", "other.npy", "long.npy"]
+    np.save(folder / "other.npy", np.array([1, 2], np.int64))
+    np.save(folder / "long.npy", np.array([7] * 9, np.int64))
+    alone = [tokens(folder, "--max-tokens", "6", prompt=path)["tokens"] for path in paths]
+    words = [word for path in paths for word in ("--tokens", folder / path)]
+    common = ["--device", "cpu", "--past-stops", "--max-tokens", "6"]
+    for rows in ([], ["--rows", "1"], ["--rows", "2"], ["--rows", "5"]):
+        whole = json.loads(good("generate", folder, *words, *common, *rows, "--json"))
+        assert [text["tokens"] for text in whole["texts"]] == alone and whole["new_tokens"] == 18
+        assert [text["prompt_tokens"] for text in whole["texts"]] == [3, 2, 9]
+    lines = good("generate", folder, *words, *common).splitlines()
+    assert [[int(t) for t in line.partition(":")[2].split()] for line in lines[:3]] == alone
+    assert lines[3].startswith("18 tokens of 3 texts in ")
+    for wrong in (["--rows", "x"], ["--rows", "1025"], ["--draft", folder]):
+        assert wrong[0] in failing(2, "generate", folder, *words, *wrong)
+    assert "--rows" in failing(2, "generate", folder, *words[:2], "--rows", "2")
+    assert "missing.npy" in failing(1, "generate", folder, *words, "--tokens", folder / "missing.npy")
+
+
 def test_wrong_words(folder):
     prompt = folder / "prompt.npy"
     for words in ([], ["--tokens", prompt, "--prompt", "x"], ["--tokens", prompt, "--stop", "x"], ["--tokens", prompt, "--stop-token", "x"]):
