@@ -94,12 +94,6 @@ heddle_status heddle_generator_get_stats(heddle_generator *g, heddle_generator_s
   return none(err);
 }
 
-heddle_status heddle_generator_speculate(heddle_generator *g, const heddle_generator *draft, uint32_t tokens,
-                                         heddle_error *err) {
-  (void)g, (void)draft, (void)tokens;
-  return none(err);
-}
-
 heddle_status heddle_generation_batch_create(const heddle_generator *g, const heddle_generation_batch_options *options,
                                              heddle_generation_batch **out, heddle_error *err) {
   (void)g, (void)options;
