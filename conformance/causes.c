@@ -69,10 +69,15 @@ static const rule rules[] = {
     {"calls/wait-returns", "event.wait", NULL, true},
     {"calls/run-returns", "op.run", NULL, true},
     {"streams/query", "stream.query", NULL, false},
+    {"copy/peer", "copy.peer", NULL, true},
+    {"streams/close-busy", NULL, "fences/stream-gone fences/held-closed", true},
+    {"capture/records", NULL, "capture/*", true},
+    {"capture/many-times", NULL, "capture/*", true},
 
     /* events, fences, the device */
     {"events/write-before-read", "event.wait", NULL, false},
     {"events/read-before-write", "event.wait", NULL, false},
+    {"streams/adopt-after", NULL, "streams/adopt*", true},
     {"fences/signal-empty", "fence.signal", NULL, false},
     {"fences/signal-once", "fence.signal", NULL, true},
     {"fences/signal-after-work", "fence.signal", NULL, false},
@@ -93,6 +98,7 @@ static const rule rules[] = {
     /* operators */
     {"query/offers", "op.query", NULL, true},
     {"query/pure", "op.query", NULL, true},
+    {"query/partition", NULL, "regions/compute*", true},
     {"query/impossible", "op.query", "query/* numerics/* regions/* layouts/* threads/launches", true},
     {"calls/run-allocates", "op.run", "leaks/* errors/*", true},
     {"process/calls", "op.run", "numerics/* regions/* layouts/* threads/launches", true},

@@ -270,7 +270,9 @@ static uint64_t limit_ns(unsigned call, uint64_t ns) {
   return ms * 1000000 + ns % 1000000;
 }
 
+/* Where a stream waits for a signal, that is what did not come, and not what sync or idle promise of other work. */
 static heddle_status judged(unsigned call, heddle_status status, uint64_t ns) {
+  if (kit_call_in(real.page->called, CALL_fence_wait)) call = CALL_fence_wait;
   if (status == HEDDLE_ETIMEOUT && ns / 1000000 >= kit_patience_ms(real.k, KIT_PATIENT_MS))
     kit_fault_is(real.k, KIT_FAULT_OVERDUE, call, 0);
   return status;

@@ -1,6 +1,6 @@
 /* A fence is signalled when it is asked for, before the work in front of it.
  * caught by: fences/signal-after-work
- * and by: fences threads/signals, health/lost-fences, health/lost-later
+ * and by: fences threads/signals, health/lost-fences, health/lost-later, health/reset
  * says: when the fence behind it was reached */
 #include "base.h"
 

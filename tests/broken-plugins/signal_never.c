@@ -1,6 +1,6 @@
 /* A fence is never signalled: its completion gets lost.
  * caught by: fences/signal-empty
- * and by: fences threads/signals leaks, health/lost-fences, health/lost-later
+ * and by: fences threads/signals leaks, health/lost-fences, health/lost-later, health/reset
  * limit: 2
  * says: was not signalled to 5 */
 #include "base.h"

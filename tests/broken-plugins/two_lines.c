@@ -1,6 +1,6 @@
 /* The words of a failure are two lines.
  * caught by: errors/words
- * and by: errors/no_memory_device
+ * and by: errors/%
  * says: has several lines */
 #include "base.h"
 

@@ -1,6 +1,6 @@
 /* A view begins one byte late.
  * caught by: memory/view
- * and by: memory/view-% leaks/views
+ * and by: memory/view-% memory/adopt-part leaks/views
  * says: a view of bytes written to the parent */
 #include "base.h"
 
