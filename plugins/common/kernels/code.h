@@ -109,6 +109,8 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(recurrent, rnn_state) \
   X(recurrent, rnn_step) \
   X(resize, resize) \
+  X(resize, resize_any) \
+  X(resize, resize_pick) \
   X(sampling, affine_grid) \
   X(sampling, grid_sample) \
   X(sampling, roi_align) \

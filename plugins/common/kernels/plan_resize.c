@@ -43,6 +43,7 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   const uint64_t bytes = tail_bytes - sizeof *t;
   uint64_t count = 0, in = 0;
   int32_t dims = 0;
+  const int type = ref_type_of(n->ref.out->dtype);
   k_resize p = {.outside = t->extrapolation};
   void *table = NULL;
   heddle_status s = set_dims(n, t, cells, &p, &dims, err);
@@ -55,14 +56,29 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
   if (largest < bytes / sizeof *cells) largest = bytes / sizeof *cells;
   if (largest < (uint64_t)p.sums) largest = (uint64_t)p.sums;
   p.count = (int64_t)count;
-  const k_launch how = {.kernel = KERNEL_resize,
-                        .n_types = 1,
-                        .types = {K_ELEMENT_F32},
-                        .items = count,
-                        .limit = largest,
-                        .turns = (double)p.sums,
-                        .variant = dims,
-                        .floats = 2};
+  k_launch how = {.kernel = KERNEL_resize,
+                  .n_types = 1,
+                  .types = {K_ELEMENT_F32},
+                  .items = count,
+                  .limit = largest,
+                  .turns = (double)p.sums,
+                  .variant = dims,
+                  .floats = 4};
+  if (type != REF_TYPE_F32 && t->single) {
+    const more_value word = {.size = (uint8_t)ref_type_bytes(type)};
+    how.kernel = KERNEL_resize_pick;
+    how.types[0] = k_word_element(&word);
+  } else if (type != REF_TYPE_F32) {
+    how.kernel = KERNEL_resize_any;
+    how.n_types = 2;
+    if (type != REF_TYPE_F64) {
+      p.low = (float)ref_type_least(type);
+      p.top = type == REF_TYPE_U64 ? 0x1p64F : (float)((double)ref_type_most(type) + 1);
+    }
+    s = k_element_of(n, (uint32_t)type, &how.types[0], err);
+    if (s == HEDDLE_OK) s = k_element_of(n, REF_TYPE_F64, &how.types[1], err);
+    if (s != HEDDLE_OK) return s;
+  }
   return k_launch_add(n, &how, &p, sizeof p, 3, (uint32_t[]){K_TABLE, k_input(n, 0), k_output(n, 0)}, err);
 }
 

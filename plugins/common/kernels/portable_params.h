@@ -23,9 +23,10 @@ K_STRUCT(k_pool, K_I64 count; K_I64 include_pad; K_I64 columns; K_I64 in_[K_SPAT
          K_I64 pad_end[K_SPATIAL];)
 
 /* Place i of dimension d has the row of cells at[d] + i * (1 + taps[d]): the first element, and a weight for each that
- * it is made of. Without taps it is element i. sums: the product of the taps. */
+ * it is made of. Without taps it is element i. sums: the product of the taps. low, top: of integers the least, and one more
+ * than the greatest. */
 K_STRUCT(k_resize, K_I64 count; K_I64 sums; K_I64 in_[K_DIMS]; K_I64 out_[K_DIMS]; K_I64 taps[K_DIMS]; K_I64 at[K_DIMS];
-         float outside; float unused;)
+         float outside; float low; float top; float unused;)
 
 /* Lines of n elements, inner apart: line r begins at (r / inner) * inner * n + r % inner. Or results of elements of a box,
  * whose dimensions are kept ones and then those that are gone through. */

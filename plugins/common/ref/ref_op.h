@@ -89,9 +89,10 @@ typedef struct ref_resize_tables {
   int64_t in[REF_MAX_DIMS], out[REF_MAX_DIMS], taps[REF_MAX_DIMS], at[REF_MAX_DIMS];
   int32_t dims;
   float extrapolation;
-  bool single; /* every place is one element */
-  bool crops;  /* some place is outside */
-  uint8_t reserved[6];
+  bool single;  /* every place is one element */
+  bool crops;   /* some place is outside */
+  uint8_t type; /* REF_TYPE_* of operand and result */
+  uint8_t reserved[5];
   int64_t repeats; /* where single: how often each element of a row is taken in turn; 0: not so */
 } ref_resize_tables;
 

@@ -1,6 +1,7 @@
 /* Resize: nearest, linear and cubic, with all coordinate modes, antialiasing and the crop of a region. Each axis has a
  * table, made when the op is prepared: for each place of the result the first element and a weight for each element
- * that it is made of. A unit is a row along the last dimension. */
+ * that it is made of. A unit is a row along the last dimension. Places of one element each are moved as bytes; sums are
+ * float64, and of integers rounded to the nearest one and cut to the type's ends, as onnx.reference has them. */
 #include "plugins/common/halves.h"
 #include "lines.h"
 #include "ref_op.h"
@@ -8,7 +9,7 @@
 
 #include <math.h>
 
-enum { NEAREST = 0, LINEAR = 1, CUBIC = 2, CHUNK = 64 };
+enum { NEAREST = 0, LINEAR = 1, CUBIC = 2, CHUNK = 64, SPAN = 256 };
 
 typedef ref_cell cell;
 typedef ref_resize_tables tables;
@@ -32,7 +33,9 @@ typedef struct row {
   const ref_op *op;
   const tables *t;
   const cell *cells;
-  const float *in;
+  const void *in;
+  int type;                    /* REF_TYPE_* */
+  uint32_t size;               /* bytes of an element */
   int64_t place[REF_MAX_DIMS]; /* of the outer dimensions */
   int64_t x, n;                /* the places of a row that are computed */
   int64_t work;                /* for ref_tick */
@@ -40,13 +43,53 @@ typedef struct row {
   kept_row kept[KEPT];
 } row;
 
+/* The sum of a place of a row whose elements from first on are doubles, or, where they are too many, lie in the operand. */
+static double sum_of(const row *r, const cell *line, int64_t base, int64_t first, const double *some) {
+  const tables *t = r->t;
+  const int32_t d = t->dims - 1;
+  double sum = 0;
+  for (int64_t k = 0; k < t->taps[d]; k++) {
+    const int64_t i = clamp(line->first + k, t->in[d]);
+    double x;
+    if (some != NULL) x = some[i - first];
+    else ref_cast(r->type, (const char *)r->in + (uint64_t)(base + i) * r->size, REF_TYPE_F64, &x, 1);
+    sum += (double)line[1 + k].weight * x;
+  }
+  return sum;
+}
+
+/* along_last for other types than float32. */
+static void along_last_any(const row *r, int64_t base, double *out) {
+  const tables *t = r->t;
+  const int32_t d = t->dims - 1;
+  const int64_t taps = t->taps[d], length = t->in[d];
+  const cell *line = r->cells + t->at[d] + r->x * (1 + taps);
+  int64_t first = length, last = -1;
+  double some[SPAN];
+  for (int64_t j = 0; j < r->n; j++) {
+    const int64_t at = line[j * (1 + taps)].first;
+    if (at == REF_OUTSIDE) continue;
+    if (clamp(at, length) < first) first = clamp(at, length);
+    if (clamp(at + taps - 1, length) > last) last = clamp(at + taps - 1, length);
+  }
+  const bool fits = last - first < SPAN;
+  if (fits && last >= first)
+    ref_cast(r->type, (const char *)r->in + (uint64_t)(base + first) * r->size, REF_TYPE_F64, some, last - first + 1);
+  for (int64_t j = 0; j < r->n; j++, line += 1 + taps)
+    out[j] = line->first == REF_OUTSIDE ? 0 : sum_of(r, line, base, first, fits ? some : NULL);
+}
+
 /* The row of the operand at base, resized along the last dimension; places outside are 0. */
 static void along_last(const row *r, int64_t base, double *out) {
   const tables *t = r->t;
   const int32_t d = t->dims - 1;
   const int64_t taps = t->taps[d], length = t->in[d];
   const cell *line = r->cells + t->at[d] + r->x * (1 + taps);
-  const float *in = r->in + base;
+  const float *in = (const float *)r->in + base;
+  if (r->type != REF_TYPE_F32) {
+    along_last_any(r, base, out);
+    return;
+  }
   for (int64_t j = 0; j < r->n; j++, line += 1 + taps) {
     const int64_t at = line->first;
     double sum = 0;
@@ -98,20 +141,34 @@ static int64_t row_base(const row *r) {
   return base;
 }
 
-static void repeat(float *restrict out, const float *restrict in, int64_t n, const int64_t times) {
-  for (int64_t j = 0; j < n; j++)
-    for (int64_t k = 0; k < times; k++) out[j * times + k] = in[j];
-}
+#define PICK(word) \
+  static void repeat_##word(word *restrict out, const word *restrict in, int64_t n, const int64_t times) { \
+    for (int64_t j = 0; j < n; j++) \
+      for (int64_t k = 0; k < times; k++) out[j * times + k] = in[j]; \
+  } \
+  static void pick_##word(const row *r, int64_t base, word *out, int64_t length) { \
+    const cell *line = r->cells + r->t->at[r->t->dims - 1]; \
+    const word *in = (const word *)r->in + base; \
+    switch (r->t->repeats) { \
+    case 1: memcpy(out, in, (size_t)length * sizeof *out); return; \
+    case 2: repeat_##word(out, in, length / 2, 2); return; \
+    case 4: repeat_##word(out, in, length / 4, 4); return; \
+    default: \
+      for (int64_t j = 0; j < length; j++) out[j] = in[line[2 * j].first]; \
+    } \
+  }
+PICK(uint8_t)
+PICK(uint16_t)
+PICK(uint32_t)
+PICK(uint64_t)
+#undef PICK
 
-static void pick(const row *r, int64_t base, float *out, int64_t length) {
-  const cell *line = r->cells + r->t->at[r->t->dims - 1];
-  const float *in = r->in + base;
-  switch (r->t->repeats) {
-  case 1: memcpy(out, in, (size_t)length * sizeof *out); return;
-  case 2: repeat(out, in, length / 2, 2); return;
-  case 4: repeat(out, in, length / 4, 4); return;
-  default:
-    for (int64_t j = 0; j < length; j++) out[j] = in[line[2 * j].first];
+static void pick(const row *r, int64_t base, void *out, int64_t length) {
+  switch (r->size) {
+  case 1: pick_uint8_t(r, base, out, length); return;
+  case 2: pick_uint16_t(r, base, out, length); return;
+  case 4: pick_uint32_t(r, base, out, length); return;
+  default: pick_uint64_t(r, base, out, length); return;
   }
 }
 
@@ -140,31 +197,54 @@ static bool is_outside(const row *r) {
 }
 
 /* Rows of single elements. */
-static void pick_rows(row *r, float *out, uint64_t rows) {
+static void pick_rows(row *r, char *out, uint64_t rows) {
   const int64_t length = r->t->out[r->t->dims - 1];
+  const uint64_t bytes = (uint64_t)length * r->size;
   int64_t before = -1; /* row_base of the row above */
-  for (uint64_t k = 0; k < rows; k++, out += length, next_row(r)) {
+  for (uint64_t k = 0; k < rows; k++, out += bytes, next_row(r)) {
     const int64_t base = row_base(r);
     if (ref_tick(r->op, &r->work, length)) return;
-    if (base == before) memcpy(out, out - length, (size_t)length * sizeof *out);
+    if (base == before) memcpy(out, out - bytes, bytes);
     else pick(r, base, out, length);
     before = base;
   }
 }
 
+/* n sums, at most CHUNK, in the type of the result. */
+static void put(const row *r, char *out, const double *sums, int64_t n) {
+  const double least = (double)ref_type_least(r->type);
+  const double end = r->type == REF_TYPE_U64 ? 0x1p64 : (double)ref_type_most(r->type) + 1;
+  int64_t whole[CHUNK];
+  if (r->type == REF_TYPE_F32) {
+    ref_line_round((float *)(void *)out, sums, n);
+    return;
+  }
+  if (r->type == REF_TYPE_F64) {
+    memcpy(out, sums, (size_t)n * sizeof *sums);
+    return;
+  }
+  for (int64_t j = 0; j < n; j++) {
+    const double x = rint(sums[j]);
+    if (!(x > least)) whole[j] = ref_type_least(r->type);
+    else if (x >= end) whole[j] = ref_type_most(r->type);
+    else whole[j] = x >= 0x1p63 ? (int64_t)(uint64_t)x : (int64_t)x;
+  }
+  ref_cast(REF_TYPE_I64, whole, r->type, out, n);
+}
+
 /* Places r->x to r->x + r->n of rows; out is the first place. False: the run has to stop. */
-static bool blend_rows(row *r, float *out, uint64_t rows) {
+static bool blend_rows(row *r, char *out, uint64_t rows) {
   const tables *t = r->t;
   const int32_t inner = t->dims - 1;
   const cell *line = r->cells + t->at[inner] + r->x * (1 + t->taps[inner]);
   for (int k = 0; k < KEPT; k++) r->kept[k].base = -1;
-  for (uint64_t k = 0; k < rows; k++, out += t->out[inner], next_row(r)) {
+  for (uint64_t k = 0; k < rows; k++, out += (uint64_t)t->out[inner] * r->size, next_row(r)) {
     const bool outside = is_outside(r);
     double acc[CHUNK] = {0};
     if (outside ? ref_tick(r->op, &r->work, r->n) : !gather(r, 0, 0, 1, acc)) return false;
-    ref_line_round(out, acc, r->n);
     for (int64_t j = 0; j < r->n && t->crops; j++)
-      if (outside || line[j * (1 + t->taps[inner])].first == REF_OUTSIDE) out[j] = t->extrapolation;
+      if (outside || line[j * (1 + t->taps[inner])].first == REF_OUTSIDE) acc[j] = (double)t->extrapolation;
+    put(r, out, acc, r->n);
   }
   return true;
 }
@@ -172,9 +252,14 @@ static bool blend_rows(row *r, float *out, uint64_t rows) {
 static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                    uint64_t last) {
   const tables *t = ref_tail(op);
-  row r = {.op = op, .t = t, .cells = (const cell *)(const void *)(t + 1), .in = inputs[op->slot[0]]};
+  row r = {.op = op,
+           .t = t,
+           .cells = (const cell *)(const void *)(t + 1),
+           .in = inputs[op->slot[0]],
+           .type = t->type,
+           .size = ref_type_bytes(t->type)};
   const int64_t length = t->out[t->dims - 1];
-  float *out = (float *)outputs[0] + first * (uint64_t)length;
+  char *out = (char *)outputs[0] + first * (uint64_t)length * r.size;
   (void)workspace;
   place_row(&r, first);
   if (t->single) {
@@ -184,7 +269,7 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
   for (r.x = 0; r.x < length; r.x += CHUNK) {
     r.n = length - r.x < CHUNK ? length - r.x : CHUNK;
     place_row(&r, first);
-    if (!blend_rows(&r, out + r.x, last - first)) return;
+    if (!blend_rows(&r, out + (uint64_t)r.x * r.size, last - first)) return;
   }
 }
 
@@ -316,10 +401,9 @@ heddle_status ref_plan_resize(const ref_node *n, ref_op *op, heddle_error *err) 
   uint64_t count = 0, in = 0, cells = 0;
   double steps = 1;
   heddle_status s = HEDDLE_OK;
-  if (!region_dtype_is(n->in[0]->dtype, HEDDLE_DTYPE_FLOAT, 32) ||
-      !region_dtype_equal(n->in[0]->dtype, n->out->dtype)) {
-    return ref_refuse(n, err, "it takes float32");
-  }
+  const int type = ref_type_of(n->in[0]->dtype);
+  if (type == REF_TYPE_NONE || type == REF_TYPE_BOOL || !region_dtype_equal(n->in[0]->dtype, n->out->dtype))
+    return ref_refuse(n, err, "operand and result must be numbers of one type");
   if (n->out->ndim != n->in[0]->ndim) return ref_refuse_shape(n, err);
   s = read(n, &q, err);
   if (s != HEDDLE_OK) return s;
@@ -338,7 +422,7 @@ heddle_status ref_plan_resize(const ref_node *n, ref_op *op, heddle_error *err) 
   if (count > 0 && in == 0) return ref_refuse_shape(n, err);
   op->tail_bytes = sizeof(tables) + cells * sizeof(cell);
   ref_set_work(op, resize, count > 0 ? count / (uint64_t)n->out->shape[n->out->ndim - 1] : 0,
-               10.0 * steps * (double)count, 4.0 * (double)count);
+               10.0 * steps * (double)count, (double)ref_type_bytes(type) * (double)count);
   return HEDDLE_OK;
 }
 
@@ -394,6 +478,7 @@ void ref_fill_resize(const ref_node *n, ref_op *op) {
   read(n, &q, NULL);
   region_value_count(n->out, &count);
   t->dims = n->out->ndim;
+  t->type = (uint8_t)ref_type_of(n->out->dtype);
   t->extrapolation = q.extrapolation;
   t->single = true;
   t->crops = false;
