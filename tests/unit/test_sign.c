@@ -239,7 +239,10 @@ static void who_signed_and_which_release(void **state) {
   begin();
   snprintf(trust, sizeof trust, "%s", at("trust"));
   write_bytes("m.json", text, model(text, 600));
+  refused(load("m.json", trust, NULL, &err), HEDDLE_EIO, "trust file", &err);
+  write_trust("trust", "%s", "a");
   refused(load("m.json", trust, NULL, &err), HEDDLE_EDENIED, "not signed", &err);
+  assert_int_equal(unlink(trust), 0);
   sign_as("m.json", NULL, "a", NULL, 5, 0);
   good(heddle_signature_read(at("m.json"), &says, &err), &err);
   assert_int_equal(says.flags, HEDDLE_SIGNATURE_SIGNED | HEDDLE_SIGNATURE_DETACHED);
