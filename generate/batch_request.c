@@ -225,7 +225,7 @@ heddle_status heddle_generation_request_read(heddle_generation_request *r, uint6
   const uint64_t made = r->n - r->n_prompt;
   if (made > first) {
     *n = made - first < room ? (size_t)(made - first) : room;
-    memcpy(tokens, r->tokens + r->n_prompt + first, *n * sizeof *tokens);
+    if (*n > 0) memcpy(tokens, r->tokens + r->n_prompt + first, *n * sizeof *tokens);
   } else if (r->state < HEDDLE__LEAVES) {
     s = heddle__fail(err, HEDDLE_EBUSY, "the request has no new token yet");
   }

@@ -13,11 +13,13 @@ static int submit(heddle_generation_batch *b, const char *path, const heddle_gen
                   heddle_generation_request **out, size_t *n) {
   int64_t *tokens = NULL;
   heddle_error err = {0};
-  int status = generate_read_tokens(path, &tokens, n);
+  size_t count = 0;
+  int status = generate_read_tokens(path, &tokens, &count);
   const heddle_generation_call call = {
-      .struct_size = sizeof call, .tokens = tokens, .n_tokens = *n, .generation = how, .wait_ns = HEDDLE_FOREVER};
+      .struct_size = sizeof call, .tokens = tokens, .n_tokens = count, .generation = how, .wait_ns = HEDDLE_FOREVER};
   if (status == DONE && heddle_generation_batch_submit(b, &call, out, &err) != HEDDLE_OK)
     status = fail_text("generate", "%s: %s", path, err.text);
+  *n = count;
   free(tokens);
   return status;
 }
@@ -76,10 +78,12 @@ int generate_texts(const options *o, heddle_generator *g, const heddle_generatio
   size_t *prompts = calloc(n, sizeof *prompts);
   json_t *list = json_array();
   uint64_t total = 0, longest = 0;
-  int status = made != NULL && prompts != NULL ? DONE : fail_text("generate", "out of memory");
+  const bool has_room = made != NULL && prompts != NULL;
+  int status = has_room ? DONE : fail_text("generate", "out of memory");
   if (status == DONE && heddle_generation_batch_create(g, &bo, &b, &err) != HEDDLE_OK) status = fail("generate", &err);
-  for (size_t i = 0; i < n && status == DONE; i++) status = submit(b, o->tokens.data[i], how, &made[i], &prompts[i]);
-  for (size_t i = 0; i < n && status == DONE; i++)
+  for (size_t i = 0; i < n && has_room && status == DONE; i++)
+    status = submit(b, o->tokens.data[i], how, &made[i], &prompts[i]);
+  for (size_t i = 0; i < n && has_room && status == DONE; i++)
     status = report(o, made[i], o->tokens.data[i], prompts[i], list, &total, &longest);
   if (status == DONE) status = finish(o, b, list, total, longest);
   for (size_t i = 0; i < n && made != NULL; i++) heddle_generation_request_release(made[i]);

@@ -463,7 +463,7 @@ static int32_t nearest(const char *rounding, double left, double ratio) {
 static int64_t repeats_of(const tables *t, const cell *cells) {
   const int32_t d = t->dims - 1;
   const int64_t times = t->in[d] > 0 ? t->out[d] / t->in[d] : 0;
-  if (times * t->in[d] != t->out[d]) return 0;
+  if (times == 0 || times * t->in[d] != t->out[d]) return 0;
   for (int64_t j = 0; j < t->out[d]; j++)
     if (cells[t->at[d] + 2 * j].first != j / times) return 0;
   return times;
