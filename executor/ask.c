@@ -197,7 +197,7 @@ static const void *copied(heddle__plan *plan, const void *from, size_t count, si
 static heddle_status check_entries(const heddle_pregion *r, const int32_t *entries, uint64_t n, uint32_t width,
                                    heddle_error *err) {
   const uint64_t bad = offer_bad_entry(r, entries, n, width);
-  if (bad == n) return HEDDLE_OK;
+  if (entries == NULL || bad == n) return HEDDLE_OK;
   return heddle__fail(err, HEDDLE_EABI, "an offer pairs input %d with output %d of a region with %u and %u",
                       (int)entries[width * bad], (int)entries[width * bad + 1], (unsigned)r->n_inputs,
                       (unsigned)r->n_outputs);

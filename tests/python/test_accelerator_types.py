@@ -3,7 +3,7 @@ each type parameter in each of the types that ONNX allows for it, are planned fo
 planner: the plugin planned (tests/kernels) makes its plans without a device. The plugin vulkan is asked too where there is
 such a device. HEDDLE_TYPES=all tries every combination of types and every case; HEDDLE_ONNX_CASE picks operators by name.
 
-labels: kernels
+labels: kernels ctypes
 timeout: 1200
 """
 import os
