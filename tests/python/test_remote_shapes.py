@@ -1,6 +1,7 @@
 """A client that gives a device server regions whose values are not what their nodes make of each other: the server infers types and
 shapes itself, and prepares nothing that would read or write beyond a buffer.
 timeout: 300
+labels: ctypes
 """
 import struct
 
