@@ -158,7 +158,9 @@ static heddle_status wait_for(heddle_pstream *stream, uint64_t timeout_ns, bool 
   remote_submit(stream);
   pthread_mutex_lock(&link->lock);
   const uint64_t position = stream->submitted;
-  while (stream->tail < position && code != ETIMEDOUT && !(atomic_load(&dev->lost) && (!must_end || dev->moving == 0)))
+  /* The server may answer before the thread that sent the caller's bytes is through with them. */
+  while ((stream->tail < position || (must_end && stream->sending)) && code != ETIMEDOUT &&
+         !(atomic_load(&dev->lost) && (!must_end || dev->moving == 0)))
     code = must_end ? pthread_cond_wait(&link->done, &link->lock)
                     : pthread_cond_timedwait(&link->done, &link->lock, &until);
   const bool late = stream->tail < position;
