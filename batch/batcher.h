@@ -179,7 +179,6 @@ void heddle__batch_request_free(heddle_batch_request *r);
 void heddle__batch_request_clear(heddle_batch_request *r);
 void heddle__batch_unhold(heddle_batcher *b);
 
-/* Waits for a condition until a time of the monotonic clock, UINT64_MAX: without limit. false: the time has come. */
 uint64_t heddle__batch_after(uint64_t now_ns, uint64_t ns); /* saturates */
 
 /* ---- batch/gather.c */

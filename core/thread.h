@@ -15,7 +15,8 @@ heddle_status heddle__thread_start(pthread_t *out, void *(*run)(void *), void *a
 /* A condition on the monotonic clock, and its lock; finish both with the pthread calls. */
 heddle_status heddle__cond_init(pthread_mutex_t *lock, pthread_cond_t *cond, heddle_error *err);
 
-/* Sleeps on a condition with its lock held, at most until the time, UINT64_MAX for ever. false: the time has come. */
+/* Waits on a condition with its lock held, at most until until_ns of the monotonic clock, UINT64_MAX: without limit.
+ * Returns false when that time has passed. */
 bool heddle__cond_sleep(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns);
 
 /* How many cores this process may use; at least 1. */

@@ -40,18 +40,13 @@ static void *copied(const void *from, size_t n, size_t size) {
   return to;
 }
 
-static heddle_status check_call(const heddle_generation_batch *b, const heddle_generation_call *c,
-                                const heddle_generation *o, heddle_error *err) {
+static heddle_status check_call(const heddle_generation_batch *b, const heddle_generation_call *c, heddle_error *err) {
   const heddle_generator *g = b->prompts;
   if (c->tokens == NULL || c->n_tokens == 0)
     return heddle__fail(err, HEDDLE_EINVAL, "a request has no token to go on from");
   if (c->n_tokens > g->max_length)
     return heddle__fail(err, HEDDLE_ELIMIT, "%zu tokens are given; the most is %u (max_length)", c->n_tokens,
                         (unsigned)g->max_length);
-  if ((o->flags & ~HEDDLE_GENERATE_PAST_STOPS) != 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "the flags %#x of a generation are not known", (unsigned)o->flags);
-  if (o->stop_tokens == NULL && o->n_stop_tokens > 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "%zu stop tokens are at NULL", o->n_stop_tokens);
   return heddle__generate_check_tokens(g, c->tokens, c->n_tokens, err);
 }
 
@@ -73,11 +68,10 @@ static heddle_status copy_options(heddle_generation_request *r, const heddle_gen
 
 heddle_status heddle__request_make(heddle_generation_batch *b, const heddle_generation_call *c,
                                    heddle_generation_request **out, heddle_error *err) {
-  heddle_generation o = {0};
-  const heddle_generation *given = c->generation;
+  heddle_generation o;
   *out = NULL;
-  if (given != NULL) memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
-  heddle_status s = check_call(b, c, &o, err);
+  heddle_status s = heddle__generation_take(c->generation, &o, err);
+  if (s == HEDDLE_OK) s = check_call(b, c, err);
   if (s != HEDDLE_OK) return s;
   heddle_generation_request *r = heddle__alloc(1, sizeof *r);
   if (r == NULL) return heddle__no_memory(err, "a request");
@@ -109,12 +103,6 @@ heddle_status heddle__request_make(heddle_generation_batch *b, const heddle_gene
 }
 
 /* ---- its tokens and its end */
-
-static bool is_in(const int64_t *list, size_t n, int64_t token) {
-  for (size_t i = 0; i < n; i++)
-    if (list[i] == token) return true;
-  return false;
-}
 
 void heddle__request_end(heddle_generation_request *r, heddle_status s, const heddle_error *err) {
   heddle_generation_batch *b = r->b;
@@ -164,7 +152,6 @@ static void end_now(heddle_generation_request *r, uint32_t end) {
 
 bool heddle__request_push(heddle_generation_request *r, int64_t token) {
   heddle_generation_batch *b = r->b;
-  const heddle__generate_config *c = &b->prompts->config;
   const heddle_generation *o = &r->options;
   const uint64_t now = heddle__now_ns();
   pthread_mutex_lock(&b->lock);
@@ -176,9 +163,7 @@ bool heddle__request_push(heddle_generation_request *r, int64_t token) {
   r->result.rest_ns = now - r->first_ns;
   pthread_cond_broadcast(&b->change);
   pthread_mutex_unlock(&b->lock);
-  const uint32_t n_stops = (o->flags & HEDDLE_GENERATE_PAST_STOPS) != 0 ? 0 : c->n_stops;
-  if (is_in(c->stops, n_stops, token) || is_in(o->stop_tokens, o->n_stop_tokens, token))
-    end_now(r, HEDDLE_GENERATION_STOP);
+  if (heddle__generation_stops(&b->prompts->config, o, token)) end_now(r, HEDDLE_GENERATION_STOP);
   else if (o->token != NULL && o->token(o->user, token) != 0) end_now(r, HEDDLE_GENERATION_CALLBACK);
   else if (r->n == r->most) end_now(r, HEDDLE_GENERATION_LENGTH);
   else return true;

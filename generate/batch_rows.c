@@ -60,25 +60,6 @@ static heddle_status refuse(const heddle_generation_batch *b, const char *why, h
                       b->prompts->config.model_path, why);
 }
 
-/* A port's tensor of all rows, which the executor reads. */
-static heddle_status widen(heddle_generation_batch *b, heddle__generate_port *port, int64_t columns,
-                           heddle_error *err) {
-  if (port->index < 0 || (port->tensor != NULL && port->columns == columns)) return HEDDLE_OK;
-  const int64_t shape[2] = {b->n_rows, columns};
-  heddle_tensor *t;
-  heddle_status s = heddle_tensor_create(NULL, port->dtype, shape, 2, &t, err);
-  if (s != HEDDLE_OK) return s;
-  s = heddle_executor_bind_input(b->ex, (uint32_t)port->index, t, err);
-  if (s != HEDDLE_OK) {
-    heddle_tensor_release(t);
-    return s;
-  }
-  heddle_tensor_release(port->tensor);
-  port->tensor = t;
-  port->columns = columns;
-  return HEDDLE_OK;
-}
-
 heddle_status heddle__rows_begin(heddle_generation_batch *b, heddle_error *err) {
   const heddle_generator *g = b->prompts;
   if (g->config.by_positions) return refuse(b, "its caches have one length for all rows", err);
@@ -98,8 +79,8 @@ heddle_status heddle__rows_begin(heddle_generation_batch *b, heddle_error *err) 
     return refuse(b, "caches are shared, and no operator takes a length for each row", err);
   if (!b->from_front && b->positions.index < 0)
     return refuse(b, "the graph has no input with the positions of tokens (position_ids)", err);
-  s = widen(b, &b->ids, 1, err);
-  return s == HEDDLE_OK ? widen(b, &b->positions, 1, err) : s;
+  s = heddle__port_widen(&b->ids, b->ex, b->n_rows, 1, err);
+  return s == HEDDLE_OK ? heddle__port_widen(&b->positions, b->ex, b->n_rows, 1, err) : s;
 }
 
 /* ---- caches */
@@ -197,7 +178,7 @@ heddle_status heddle__rows_join(heddle_generation_batch *b, heddle_error *err) {
 
 static heddle_status fill(heddle_generation_batch *b, heddle_error *err) {
   const int64_t columns = b->from_front ? b->length : b->length + 1;
-  heddle_status s = widen(b, &b->mask, columns, err);
+  heddle_status s = heddle__port_widen(&b->mask, b->ex, b->n_rows, columns, err);
   if (s != HEDDLE_OK) return s;
   for (uint32_t i = 0; i < b->n_rows; i++) {
     const heddle_generation_request *r = has_cache(b->rows[i]) ? b->rows[i] : NULL;

@@ -26,14 +26,14 @@ void *heddle__generate_row(const heddle_generator *g) {
 
 /* ---- inputs */
 
-/* The port's tensor of so many columns, which the executor reads. The old one stays where this fails. */
-static heddle_status widen(heddle_generator *g, heddle__generate_port *port, int64_t columns, heddle_error *err) {
-  if (port->tensor != NULL && port->columns == columns) return HEDDLE_OK;
-  const int64_t shape[2] = {1, columns};
+heddle_status heddle__port_widen(heddle__generate_port *port, heddle_executor *ex, int64_t rows, int64_t columns,
+                                 heddle_error *err) {
+  if (port->index < 0 || (port->tensor != NULL && port->columns == columns)) return HEDDLE_OK;
+  const int64_t shape[2] = {rows, columns};
   heddle_tensor *t;
   heddle_status s = heddle_tensor_create(NULL, port->dtype, shape, 2, &t, err);
   if (s != HEDDLE_OK) return s;
-  s = heddle_executor_bind_input(g->ex, (uint32_t)port->index, t, err);
+  s = heddle_executor_bind_input(ex, (uint32_t)port->index, t, err);
   if (s != HEDDLE_OK) {
     heddle_tensor_release(t);
     return s;
@@ -61,7 +61,7 @@ static size_t count_of(const heddle_generator *g, int64_t *rows) {
 static heddle_status fill_mask(heddle_generator *g, int64_t ones, heddle_error *err) {
   heddle__generate_port *mask = &g->mask;
   const heddle_tensor *before = mask->tensor;
-  heddle_status s = widen(g, mask, g->config.shares && !g->exact_mask ? g->rows : ones, err);
+  heddle_status s = heddle__port_widen(mask, g->ex, 1, g->config.shares && !g->exact_mask ? g->rows : ones, err);
   if (s != HEDDLE_OK) return s;
   if (mask->tensor != before) g->mask_ones = 0;
   for (; g->mask_ones < ones; g->mask_ones++) heddle__port_put(mask, g->mask_ones, 1);
@@ -71,13 +71,13 @@ static heddle_status fill_mask(heddle_generator *g, int64_t ones, heddle_error *
 
 static heddle_status fill(heddle_generator *g, size_t n, int64_t rows, heddle_error *err) {
   heddle_status s = heddle__generate_reserve(g, (int64_t)g->cached + rows, err);
-  if (s == HEDDLE_OK) s = widen(g, &g->ids, rows, err);
+  if (s == HEDDLE_OK) s = heddle__port_widen(&g->ids, g->ex, 1, rows, err);
   if (s != HEDDLE_OK) return s;
   for (size_t i = 0; i < (size_t)rows; i++)
     heddle__port_put(&g->ids, (int64_t)i, i < n ? g->tokens[g->cached + i] : i < n + g->n_guess ? g->guess[i - n] : 0);
   if (g->mask.index >= 0) s = fill_mask(g, (int64_t)g->cached + rows, err);
   if (s != HEDDLE_OK || g->positions.index < 0) return s;
-  s = widen(g, &g->positions, rows, err);
+  s = heddle__port_widen(&g->positions, g->ex, 1, rows, err);
   for (int64_t i = 0; i < rows && s == HEDDLE_OK; i++) heddle__port_put(&g->positions, i, (int64_t)g->cached + i);
   return s;
 }

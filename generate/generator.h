@@ -128,6 +128,15 @@ heddle_status heddle__speculate_guess(heddle_generator *g, uint64_t until_ns, he
 heddle_status heddle__speculate_take(heddle_generator *g, const int64_t *tokens, size_t n, size_t *known,
                                      heddle_error *err);
 
+/* loop.c: a caller's options, of any size, checked; and whether a token ends a text. */
+heddle_status heddle__generation_take(const heddle_generation *given, heddle_generation *out, heddle_error *err);
+bool heddle__generation_stops(const heddle__generate_config *c, const heddle_generation *o, int64_t token);
+
+/* evaluate.c: the port's tensor of [rows, columns], which the executor reads; nothing where the model has no such input. The
+ * old one stays where this fails. */
+heddle_status heddle__port_widen(heddle__generate_port *port, heddle_executor *ex, int64_t rows, int64_t columns,
+                                 heddle_error *err);
+
 /* evaluate.c: after HEDDLE_OK the logits of the last token are in g->view. until_ns is on the monotonic clock. */
 heddle_status heddle__generate_evaluate(heddle_generator *g, uint64_t until_ns, heddle_error *err);
 heddle_status heddle__generate_settle(heddle_generator *g, uint64_t until_ns, heddle_error *err);

@@ -63,17 +63,31 @@ heddle_status heddle_generator_next(heddle_generator *g, const heddle_sampling *
   return status != HEDDLE_OK ? status : next(g, &s, heddle__generate_until(timeout_ns), token, err);
 }
 
+heddle_status heddle__generation_take(const heddle_generation *given, heddle_generation *out, heddle_error *err) {
+  *out = (heddle_generation){0};
+  if (given != NULL) memcpy(out, given, given->struct_size < sizeof *out ? given->struct_size : sizeof *out);
+  if ((out->flags & ~HEDDLE_GENERATE_PAST_STOPS) != 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "the flags %#x of a generation are not known", (unsigned)out->flags);
+  if (out->stop_tokens == NULL && out->n_stop_tokens > 0)
+    return heddle__fail(err, HEDDLE_EINVAL, "%zu stop tokens are at NULL", out->n_stop_tokens);
+  return HEDDLE_OK;
+}
+
 static bool is_in(const int64_t *list, size_t n, int64_t token) {
   for (size_t i = 0; i < n; i++)
     if (list[i] == token) return true;
   return false;
 }
 
+bool heddle__generation_stops(const heddle__generate_config *c, const heddle_generation *o, int64_t token) {
+  const uint32_t n_stops = (o->flags & HEDDLE_GENERATE_PAST_STOPS) != 0 ? 0 : c->n_stops;
+  return is_in(c->stops, n_stops, token) || is_in(o->stop_tokens, o->n_stop_tokens, token);
+}
+
 static heddle_status loop(heddle_generator *g, const heddle_generation *o, const heddle_sampling *sampling,
                           heddle_generated *done, heddle_error *err) {
   const uint64_t began = heddle__now_ns(),
                  until = o->deadline_ns > 0 ? heddle__generate_until(o->deadline_ns) : UINT64_MAX;
-  const uint32_t n_stops = (o->flags & HEDDLE_GENERATE_PAST_STOPS) != 0 ? 0 : g->config.n_stops;
   uint64_t first = began;
   done->end = HEDDLE_GENERATION_LENGTH;
   while ((o->max_tokens == 0 || done->tokens < o->max_tokens) && g->n < g->max_length) {
@@ -86,7 +100,7 @@ static heddle_status loop(heddle_generator *g, const heddle_generation *o, const
       done->first_ns = now - began;
     }
     done->rest_ns = now - first;
-    if (is_in(g->config.stops, n_stops, token) || is_in(o->stop_tokens, o->n_stop_tokens, token)) {
+    if (heddle__generation_stops(&g->config, o, token)) {
       done->end = HEDDLE_GENERATION_STOP;
       break;
     }
@@ -100,16 +114,12 @@ static heddle_status loop(heddle_generator *g, const heddle_generation *o, const
 
 heddle_status heddle_generator_generate(heddle_generator *g, const heddle_generation *options, heddle_generated *out,
                                         heddle_error *err) {
-  heddle_generation o = {0};
+  heddle_generation o;
   heddle_generated done = {0};
   heddle_sampling sampling;
   if (g == NULL) return heddle__fail(err, HEDDLE_EINVAL, "generate: the generator is NULL");
-  if (options != NULL) memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
-  if ((o.flags & ~HEDDLE_GENERATE_PAST_STOPS) != 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "the flags %#x of a generation are not known", (unsigned)o.flags);
-  if (o.stop_tokens == NULL && o.n_stop_tokens > 0)
-    return heddle__fail(err, HEDDLE_EINVAL, "%zu stop tokens are at NULL", o.n_stop_tokens);
-  heddle_status s = heddle__sampling_take(o.sampling, g->vocabulary, &sampling, err);
+  heddle_status s = heddle__generation_take(options, &o, err);
+  if (s == HEDDLE_OK) s = heddle__sampling_take(o.sampling, g->vocabulary, &sampling, err);
   if (s == HEDDLE_OK) s = loop(g, &o, &sampling, &done, err);
   heddle_status given =
       out != NULL ? heddle__info_give(out, &done, sizeof done, s == HEDDLE_OK ? err : NULL) : HEDDLE_OK;

@@ -73,7 +73,7 @@ static heddle_status add_step(k_node *n, const ref_resize_tables *t, uint64_t ta
     how.n_types = 2;
     if (type != REF_TYPE_F64) {
       p.low = (float)ref_type_least(type);
-      p.top = type == REF_TYPE_U64 ? 0x1p64F : (float)((double)ref_type_most(type) + 1);
+      p.top = (float)ref_type_end(type);
     }
     s = k_element_of(n, (uint32_t)type, &how.types[0], err);
     if (s == HEDDLE_OK) s = k_element_of(n, REF_TYPE_F64, &how.types[1], err);

@@ -213,7 +213,7 @@ static void pick_rows(row *r, char *out, uint64_t rows) {
 /* n sums, at most CHUNK, in the type of the result. */
 static void put(const row *r, char *out, const double *sums, int64_t n) {
   const double least = (double)ref_type_least(r->type);
-  const double end = r->type == REF_TYPE_U64 ? 0x1p64 : (double)ref_type_most(r->type) + 1;
+  const double end = ref_type_end(r->type);
   int64_t whole[CHUNK];
   if (r->type == REF_TYPE_F32) {
     ref_line_round((float *)(void *)out, sums, n);

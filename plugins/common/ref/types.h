@@ -35,6 +35,11 @@ static inline int ref_type_is_whole(int type) {
 int64_t ref_type_least(int type);
 int64_t ref_type_most(int type);
 
+/* One more than the greatest, which double has exactly or rounds up to. */
+static inline double ref_type_end(int type) {
+  return type == REF_TYPE_U64 ? 0x1p64 : (double)ref_type_most(type) + 1;
+}
+
 /* x without its fraction; what does not fit, and NaN, is int64_t's least (as x86-64 converts). */
 static inline int64_t ref_whole_of(double x) {
   return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
