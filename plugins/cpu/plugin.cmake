@@ -9,7 +9,7 @@ set(gcc_release "$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>") # options that 
 set(hot_kernels ${kernels})
 list(FILTER hot_kernels INCLUDE REGEX "/ref/contract\\.c$")
 set(warm_kernels ${kernels})
-list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes|lanes_float|types)\\.c$")
+list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes|lanes_float|lanes_double|lanes_whole|folds|types)\\.c$")
 list(REMOVE_ITEM kernels ${hot_kernels} ${warm_kernels})
 # Short loops lose a third of their speed where they begin at an unlucky place.
 set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS
@@ -17,7 +17,7 @@ set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS
 set_property(SOURCE ${warm_kernels} PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O2;-fno-trapping-math;${kernel_code}>"
   "$<${gcc_release}:-ftree-vectorize;-fvect-cost-model=cheap>")
-list(FILTER warm_kernels INCLUDE REGEX "/ref/lanes_float\\.c$")
+list(FILTER warm_kernels INCLUDE REGEX "/ref/lanes_(float|double)\\.c$")
 set_property(SOURCE ${warm_kernels} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-falign-loops=32>")
 set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
 set(int8_lanes ${sources})

@@ -5,7 +5,10 @@
 #include "plugins/common/scalar.h"
 #include "types.h"
 
-enum { BLOCK = 256 };
+enum { BLOCK = 512 };
+
+/* What a byte takes here, of what ref_set_work counts for one. */
+#define LOOP 0.4
 
 /* The lane for Pow by a float32 that is known before the run; NULL: none. */
 static ref_lanes known_power(const ref_node *n) {
@@ -81,50 +84,96 @@ typedef union block {
   int64_t aligned;
 } block;
 
-/* n elements of an operand as the operator takes them: where they lie, or in a block. */
+/* An operand of a block: where its elements are, or a copy of them. held: the offset of the one element that `to` is
+ * full of; -1: there is no such. */
+typedef struct fetched {
+  block to;
+  int64_t held, last;
+} fetched;
+
+/* n elements of an operand as they lie, or side by side in `to`; along: they are of one row of the result. */
+static const char *gather(const ref_elementwise *e, const ref_operand *operand, const char *base, int64_t first,
+                          int64_t n, bool along, char *to, bool *same) {
+  const uint32_t size = ref_type_bytes(operand->type);
+  *same = false;
+  if (operand->single) return base;
+  if (operand->dense) return base + first * size;
+  if (!along) {
+    ref_collect(e, operand, base, first, n, to);
+    return to;
+  }
+  int64_t offset = 0;
+  for (int32_t d = e->dims - 1; d >= 0; d--) {
+    offset += first % e->dim[d] * operand->stride[d];
+    first /= e->dim[d];
+  }
+  *same = operand->stride[e->dims - 1] == 0;
+  return base + offset * size;
+}
+
+/* n elements of an operand as the operator takes them. */
 static const void *fetch(const ref_elementwise *e, const ref_operand *operand, void *const *inputs, int64_t first,
-                         int64_t n, block *to) {
+                         int64_t n, bool along, fetched *f) {
   block raw;
+  bool same;
   if (operand->slot == UINT32_MAX) return NULL;
-  const char *base = inputs[operand->slot];
-  const bool dense = operand->dense || operand->single;
-  if (operand->single) n = 1;
-  else if (operand->dense) base += first * ref_type_bytes(operand->type);
+  const char *base = inputs[operand->slot], *at;
   if (operand->type == operand->kind) {
-    if (dense) return base;
-    ref_collect(e, operand, base, first, n, to->bytes);
-    return to->bytes;
+    at = gather(e, operand, base, first, n, along, f->to.bytes, &same);
+    if (!same) f->held = -1;
+    if (!same) return at;
+  } else {
+    at = gather(e, operand, base, first, n, along, raw.bytes, &same);
+    if (!same) f->held = -1;
+    if (!same) ref_cast(operand->type, at, operand->kind, f->to.bytes, operand->single ? 1 : n);
   }
-  if (!dense) {
-    ref_collect(e, operand, base, first, n, raw.bytes);
-    base = raw.bytes;
-  }
-  ref_cast(operand->type, base, operand->kind, to->bytes, n);
-  return to->bytes;
+  if (!same || (f->held == at - base && f->last >= n)) return f->to.bytes;
+  f->held = at - base;
+  f->last = n;
+  ref_cast(operand->type, at, operand->kind, raw.bytes, 1);
+  ref_take(raw.bytes, 0, ref_type_bytes(operand->kind), n, f->to.bytes);
+  return f->to.bytes;
+}
+
+/* Blocks of a row of the result, where rows are long enough; else of all of it. */
+static int64_t row_of(const ref_elementwise *e) {
+  const int64_t inner = e->dims > 0 ? e->dim[e->dims - 1] : 1;
+  return inner >= BLOCK / 4 ? inner : (int64_t)e->count;
+}
+
+static uint64_t blocks_of(const ref_elementwise *e) {
+  const int64_t row = row_of(e);
+  return row > 0 ? (e->count / (uint64_t)row) * (((uint64_t)row + BLOCK - 1) / BLOCK) : 0;
 }
 
 static void run_blocks(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                        uint64_t last) {
   const ref_elementwise *e = &op->u.elementwise;
   const ref_operand *operand = ref_tail(op);
+  const int64_t row = row_of(e), per_row = (row + BLOCK - 1) / BLOCK;
+  const bool along = row < (int64_t)e->count || e->dims == 1;
+  fetched space[3];
+  block mine;
   (void)workspace;
+  for (int k = 0; k < 3; k++) space[k].held = -1;
   for (uint64_t unit = first; unit < last; unit++) {
-    const int64_t at = (int64_t)unit * BLOCK;
-    const int64_t n = (int64_t)e->count - at < BLOCK ? (int64_t)e->count - at : BLOCK;
-    block space[3], mine;
+    const int64_t column = (int64_t)unit % per_row * BLOCK, at = (int64_t)unit / per_row * row + column;
+    const int64_t n = row - column < BLOCK ? row - column : BLOCK;
     const void *in[3] = {NULL, NULL, NULL};
     char *out = (char *)outputs[0] + at * e->step;
     void *result = e->type == e->kind ? (void *)out : mine.bytes;
     if (e->lanes == NULL) { /* Cast, and Min or Max of one */
-      const void *from = fetch(e, &operand[0], inputs, at, n, &space[0]);
+      const void *from = fetch(e, &operand[0], inputs, at, n, along, &space[0]);
       memcpy(out, from, (size_t)n * e->step);
       continue;
     }
-    for (uint32_t k = 0; k < e->arity && k < e->operands; k++) in[k] = fetch(e, &operand[k], inputs, at, n, &space[k]);
+    for (uint32_t k = 0; k < e->arity && k < e->operands; k++)
+      in[k] = fetch(e, &operand[k], inputs, at, n, along, &space[k]);
     e->lanes(result, in, n, e->params);
     for (uint32_t k = e->arity; k < e->operands; k++) {
       in[0] = result;
-      in[1] = fetch(e, &operand[k], inputs, at, n, &space[1]);
+      space[2].held = -1; /* of another operand */
+      in[1] = fetch(e, &operand[k], inputs, at, n, along, &space[2]);
       e->lanes(result, in, n, e->params);
     }
     if (result != out) ref_cast(e->kind, result, e->type, out, n);
@@ -132,6 +181,19 @@ static void run_blocks(const ref_op *op, void *const *inputs, void *const *outpu
 }
 
 /* ---------------------------------------------------------------- planning */
+
+/* Of two types: integers are computed in int64 where the exponent is another integer type, and by a float64 where it is
+ * real. */
+static bool choose_power(ref_elementwise *e, const ref_lane_op *lane, int type, int by, uint8_t kinds[3]) {
+  const bool whole = type > REF_TYPE_F64, by_whole = by > REF_TYPE_F64;
+  if (by == type) return true;
+  if (by == REF_TYPE_NONE || (whole && (type == REF_TYPE_U64 || by == REF_TYPE_U64))) return false;
+  if (whole) kinds[0] = REF_TYPE_I64;
+  kinds[1] = whole && by_whole ? REF_TYPE_I64 : REF_TYPE_F64;
+  if (whole) e->lanes = by_whole ? lane->of[REF_TYPE_I64] : ref_pow_i64_by_f64;
+  else if (type == REF_TYPE_F32) e->lanes = ref_pow_f32_by_f64;
+  return true;
+}
 
 /* Chooses what computes and in which types; kinds gets that of each of the first operands. */
 static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds[3], double *steps, heddle_error *err) {
@@ -172,27 +234,19 @@ static heddle_status choose(const ref_node *n, ref_elementwise *e, uint8_t kinds
   heddle_status s = scalar_read(n->node, &call, err);
   if (s != HEDDLE_OK) return s;
   if (!ref_lane_find(call.name, lane)) return ref_refuse(n, err, "there is no such operator here");
-  const bool whole = ref_type_is_whole(type) && type != REF_TYPE_BOOL;
-  e->lanes = type == REF_TYPE_F32 ? lane->f32 : whole ? lane->whole : type == REF_TYPE_BOOL ? lane->truth : NULL;
+  e->lanes = type != REF_TYPE_NONE ? lane->of[type] : NULL;
   if (e->lanes == NULL) return ref_refuse(n, err, "it does not take this type");
   e->arity = lane->arity;
   *steps = lane->steps;
   const bool power = strcmp(name, "Pow") == 0;
-  const bool truth = type == REF_TYPE_BOOL && !lane->compares;
-  for (uint32_t k = 0; k < 3; k++) {
-    kinds[k] = type == REF_TYPE_F32 ? REF_TYPE_F32 : truth ? REF_TYPE_BOOL : REF_TYPE_I64;
-  }
+  kinds[0] = kinds[1] = kinds[2] = (uint8_t)type;
   for (uint32_t k = 1; k < n->node->n_inputs; k++) {
     const heddle_pvalue *v = region_node_input(n->region, n->node, k);
     if (v == NULL || power || region_dtype_equal(v->dtype, n->in[0]->dtype)) continue;
     return ref_refuse(n, err, "operand %u is %s; operands have one type", k, region_dtype_name(v->dtype, text));
   }
-  if (power) {
-    if (whole || ref_type_of(n->in[1]->dtype) != REF_TYPE_F32) kinds[1] = REF_TYPE_F64;
-    if (kinds[1] == REF_TYPE_F64) e->lanes = whole ? ref_pow_i64_by_f64 : ref_pow_f32_by_f64;
-    if (ref_type_of(n->in[1]->dtype) == REF_TYPE_NONE)
-      return ref_refuse(n, err, "it does not take this exponent's type");
-  }
+  if (power && !choose_power(e, lane, type, ref_type_of(n->in[1]->dtype), kinds))
+    return ref_refuse(n, err, "it does not take this exponent's type");
   const bool fits = lane->compares ? e->type == REF_TYPE_BOOL : region_dtype_equal(n->in[0]->dtype, n->out->dtype);
   if (!fits) return ref_refuse(n, err, "the result is %s", region_dtype_name(n->out->dtype, text));
   e->kind = lane->compares ? REF_TYPE_BOOL : kinds[0];
@@ -319,9 +373,10 @@ heddle_status ref_plan_elementwise(const ref_node *n, ref_op *op, heddle_error *
   }
   op->tail_bytes = e->operands * sizeof(ref_operand);
   steps = steps > 1 ? steps * (double)e->count : 0;
+  bytes *= LOOP;
   if (dense && pair) ref_set_work(op, run_pair, e->count, steps, bytes);
   else if (dense) ref_set_work(op, run_dense, e->count, steps, bytes);
-  else ref_set_work(op, run_blocks, (e->count + BLOCK - 1) / BLOCK, steps, bytes);
+  else ref_set_work(op, run_blocks, blocks_of(e), steps, bytes);
   return HEDDLE_OK;
 }
 

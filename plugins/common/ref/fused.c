@@ -146,7 +146,7 @@ void ref_fill_fused(const ref_node *n, ref_op *op) {
     ref_lane_op lane;
     ref_lane_find(expr_ops[chain.program.steps[i].op].name, &lane);
     const ref_lanes power = power_of(&chain.program, &chain.program.steps[i]);
-    f->lanes[i] = power != NULL ? power : lane.f32;
+    f->lanes[i] = power != NULL ? power : lane.of[REF_TYPE_F32];
   }
   for (uint32_t k = 0; k < chain.program.n_inputs; k++) {
     ref_operand *o = &f->operand[k];

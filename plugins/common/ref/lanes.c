@@ -1,4 +1,4 @@
-/* The elementwise operators by name, and their lanes for integers, bool and Where. */
+/* The elementwise operators by name, and their lanes for bool, for powers of two types and for Where. */
 #define S_REAL double
 #define S_LIBM(name) name
 #include "lanes_fast.h"
@@ -6,23 +6,14 @@
 #include "plugins/common/scalar.h"
 #include "plugins/common/scalar_c.h"
 
-/* ---------------------------------------------------------------- integers and bool */
+/* ---------------------------------------------------------------- bool */
 
-#define S_INT(x) INT64_C(x)
-#define S_WRAP(x) ((int64_t)(x))
-#define S_WHOLE(name) signed_##name
+#define LANES_LOGIC(name, n, cost, ...) LANES_##n(name##_b8, uint8_t, bool, uint8_t, cost, __VA_ARGS__)
+#define LANES_TEST LANES_LOGIC
 #define S_ISNAN(x) false
-#define S_POW(x, y) signed_pow(x, y)
-#define S_REM(x, y) signed_rem(x, y)
-#define S_MOD(x, y) signed_mod(x, y)
-
-#define LANES_LEAST INT64_MIN
-#define LANES_MOST INT64_MAX
-#define LANES_INT(name, n, cost, ...) static LANES_##n(name##_i64, int64_t, int64_t, int64_t, cost, __VA_ARGS__)
-#define LANES_NUMBER LANES_INT
-#define LANES_TEST(name, n, cost, ...) static LANES_##n(name##_i64, int64_t, int64_t, uint8_t, cost, __VA_ARGS__)
-#define LANES_LOGIC(name, n, cost, ...) static LANES_##n(name##_b8, uint8_t, bool, uint8_t, cost, __VA_ARGS__)
 #define LANES_REAL(...)
+#define LANES_INT(...)
+#define LANES_NUMBER(...)
 #define LANES_TEST_REAL(...)
 #define SCALAR(name, kind, n, cost, ...) LANES_##kind(name, n, cost, __VA_ARGS__)
 #include "operators/all.def"
@@ -86,21 +77,9 @@ ref_lanes ref_lanes_where(uint64_t size) {
 
 /* ---------------------------------------------------------------- by name */
 
-#define F32_REAL(name) ref_##name##_f32
-#define F32_NUMBER F32_REAL
-#define F32_TEST F32_REAL
-#define F32_TEST_REAL F32_REAL
-#define F32_INT(name) NULL
-#define F32_LOGIC F32_INT
-#define I64_INT(name) name##_i64
-#define I64_NUMBER I64_INT
-#define I64_TEST I64_INT
-#define I64_REAL(name) NULL
-#define I64_TEST_REAL I64_REAL
-#define I64_LOGIC I64_REAL
-#define B8_LOGIC(name) name##_b8
-#define B8_TEST(name) name##_i64
-#define B8_REAL(name) NULL
+#define B8_LOGIC(name) LANES_BOTH(name##_b8)
+#define B8_TEST B8_LOGIC
+#define B8_REAL(name) LANES_NONE
 #define B8_INT B8_REAL
 #define B8_NUMBER B8_REAL
 #define B8_TEST_REAL B8_REAL
@@ -109,28 +88,41 @@ enum { MANY = 2 };
 
 static const struct {
   char name[20];
-  uint8_t kind;
-  ref_lane_op lane;
+  uint8_t kind, arity;
+  uint16_t cost;
+  ref_lanes truth[2];
 } lane_ops[] = {
-#define SCALAR(name, kind, n, cost, ...) \
-  {#name, SCALAR_##kind, {n, false, cost, F32_##kind(name), I64_##kind(name), B8_##kind(name)}},
+#define SCALAR(name, kind, n, cost, ...) {#name, SCALAR_##kind, n, cost, B8_##kind(name)},
 #include "operators/all.def"
-    {"", 0, {0, false, 0, NULL, NULL, NULL}},
+    {"", 0, 0, 0, LANES_NONE},
 };
 
+bool ref_lanes_wide(void) {
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
+  return __builtin_cpu_supports("avx2");
+#else
+  return false;
+#endif
+}
+
+static void keep(const ref_lanes *found, bool wide, ref_lanes *out) {
+  if (found[wide] != NULL) *out = found[wide];
+}
+
 bool ref_lane_find(const char *op, ref_lane_op *out) {
+  const bool wide = ref_lanes_wide();
   *out = (ref_lane_op){0};
   for (uint32_t i = 0; lane_ops[i].kind != 0; i++) {
-    const ref_lane_op *lane = &lane_ops[i].lane;
     if (strcmp(lane_ops[i].name, op) != 0) continue;
-    out->arity = lane->arity;
+    out->arity = lane_ops[i].arity;
     out->compares = (lane_ops[i].kind & SCALAR_TEST) != 0;
-    if (lane->steps > out->steps) out->steps = lane->steps;
-    if (lane->f32 != NULL) out->f32 = lane->f32;
-    if (lane->whole != NULL) out->whole = lane->whole;
-    if (lane->truth != NULL) out->truth = lane->truth;
+    if (lane_ops[i].cost > out->steps) out->steps = lane_ops[i].cost;
+    keep(ref_lanes_f32[i], wide, &out->of[REF_TYPE_F32]);
+    keep(ref_lanes_f64[i], wide, &out->of[REF_TYPE_F64]);
+    for (int t = REF_TYPE_I8; t <= REF_TYPE_U64; t++) keep(ref_lanes_whole[i][t - REF_TYPE_I8], wide, &out->of[t]);
+    keep(lane_ops[i].truth, wide, &out->of[REF_TYPE_BOOL]);
   }
   const ref_lanes faster = ref_lanes_faster(op);
-  if (faster != NULL && out->f32 != NULL) out->f32 = faster;
+  if (faster != NULL && out->of[REF_TYPE_F32] != NULL) out->of[REF_TYPE_F32] = faster;
   return out->arity > 0;
 }

@@ -3,15 +3,20 @@
 #define HEDDLE_PLUGINS_COMMON_REF_LANES_H
 
 #include "ref_op.h"
+#include "types.h"
 
 typedef struct ref_lane_op {
   uint8_t arity;
-  bool compares;   /* bool comes out */
-  uint16_t steps;  /* about how long an element takes, in multiplications */
-  ref_lanes f32;   /* of float32; NULL: there is none */
-  ref_lanes whole; /* of int64_t, in which all integers are computed */
-  ref_lanes truth; /* of bool; of one that compares, of int64_t */
+  bool compares;               /* bool comes out */
+  uint16_t steps;              /* about how long an element takes, in multiplications */
+  ref_lanes of[REF_TYPE_NONE]; /* by the type of the operands; NULL: there is none */
 } ref_lane_op;
+
+/* Of each SCALAR line, in order: for any CPU, and for AVX2. ref_lanes_whole: from REF_TYPE_I8 to REF_TYPE_U64. */
+extern const ref_lanes ref_lanes_f32[][2], ref_lanes_f64[][2], ref_lanes_whole[][8][2];
+
+/* Whether the CPU has AVX2: which of two loops is taken. */
+bool ref_lanes_wide(void);
 
 /* All that operators/ has of the name of an operator or a variant; false where there is none. */
 bool ref_lane_find(const char *op, ref_lane_op *out);

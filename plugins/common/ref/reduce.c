@@ -1,121 +1,206 @@
-/* ReduceSum, ReduceMean, ReduceMax, ReduceMin and ReduceProd over any axes. Neighbouring axes that are both reduced or
- * both kept are one. A unit is an element of the result, or up to COLUMNS neighbours where the last axis is kept. Sums
- * are in float64, those of integers in int64. */
+/* The reductions over any axes. Neighbouring axes that are both reduced or both kept are one. A unit is up to COLUMNS
+ * neighbouring elements of the result: along the last axis where that is kept; along the last kept axis where the rows
+ * that are reduced are short. A long row is folded into LANES results, and these into one. Sums of reals are in float64,
+ * of at most four float32 added as such; those of integers wrap. */
+#include "folds.h"
+#include "lanes.h"
 #include "ref_op.h"
-#include "sum.h"
 #include "types.h"
 
 #include <math.h>
 
-enum { COLUMNS = 64, SUM, MEAN, MAX, MIN, PROD };
+enum { COLUMNS = 256, LANES = 64, SOME = 1024, PIECE = 1 << 20 };
+enum { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE };
 
-#define FOLD(T, SELF) \
-  for (int64_t i = 0; i < n; i++) { \
-    const T v = x[i]; \
-    T *a = &acc[SELF]; \
-    switch (what) { \
-    case MAX: *a = v > *a || v != v ? v : *a; break; \
-    case MIN: *a = v < *a || v != v ? v : *a; break; \
-    case PROD: *a = PRODUCT(*a, v); break; \
-    default: *a = TOTAL(*a, v); break; \
-    } \
-  }
+/* How a unit is computed. The results lie apart from each other in the operand; so many rows of them are stride apart. */
+typedef struct columns {
+  ref_fold fold;
+  ref_lanes exp; /* of what is less than the greatest; NULL: of elements as they are */
+  uint32_t type, size;
+  int64_t n, apart, rows, stride;
+} columns;
 
-/* acc[i * step] takes x[i]: a row into one with step 0, a row of columns with step 1. */
-#define PRODUCT(a, b) ((a) * (b))
-#define TOTAL(a, b) ((a) + (b))
-static void fold_real(uint32_t what, double *acc, int64_t step, const double *x, int64_t n) {
-  FOLD(double, i *step)
-}
-#undef PRODUCT
-#undef TOTAL
-
-#define PRODUCT(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
-#define TOTAL(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
-static void fold_whole(uint32_t what, int64_t *acc, int64_t step, const int64_t *x, int64_t n) {
-  FOLD(int64_t, i * step)
-}
-
-typedef struct sums {
+typedef union sums {
   double real[COLUMNS];
   int64_t whole[COLUMNS];
 } sums;
 
-/* n elements at in: all into the first sum, or each into its own. */
-static void take(const ref_reduce *r, const char *in, int64_t n, bool columns, sums *s) {
-  double real[COLUMNS];
-  int64_t whole[COLUMNS];
-  const uint32_t size = ref_type_bytes((int)r->type);
-  if (!columns && r->type == REF_TYPE_F32 && (r->what == SUM || r->what == MEAN)) {
-    s->real[0] += ref_sum_f32((const float *)(const void *)in, n);
-    return;
-  }
-  for (int64_t at = 0; at < n; at += COLUMNS) {
-    const int64_t some = n - at < COLUMNS ? n - at : COLUMNS;
-    if (r->type == REF_TYPE_F32) {
-      ref_cast(REF_TYPE_F32, in + at * size, REF_TYPE_F64, real, some);
-      fold_real(r->what, s->real, columns, real, some);
-    } else {
-      ref_cast((int)r->type, in + at * size, REF_TYPE_I64, whole, some);
-      fold_whole(r->what, s->whole, columns, whole, some);
-    }
-  }
-}
-
-static void finish(const ref_reduce *r, sums *s, int64_t n, char *out) {
-  for (int64_t i = 0; i < n && r->what == MEAN; i++) {
-    s->real[i] /= (double)r->count;
-    s->whole[i] = r->count > 0 ? s->whole[i] / r->count : 0;
-  }
-  if (r->type == REF_TYPE_F32) ref_cast(REF_TYPE_F64, s->real, REF_TYPE_F32, out, n);
-  else ref_cast(REF_TYPE_I64, s->whole, (int)r->type, out, n);
+static int fold_of(const ref_reduce *r) {
+  static const uint8_t folds[] = {REF_FOLD_SUM, REF_FOLD_SUM,    REF_FOLD_MAX, REF_FOLD_MIN, REF_FOLD_PROD,
+                                  REF_FOLD_L1,  REF_FOLD_SQUARE, REF_FOLD_SUM, REF_FOLD_SUM, REF_FOLD_SQUARE};
+  return r->what == MEAN && r->type > REF_TYPE_F64 ? REF_FOLD_WIDE : folds[r->what];
 }
 
 int64_t ref_reduce_start(const ref_reduce *r) {
-  if (r->type == REF_TYPE_F32) return 0;
+  if (r->type <= REF_TYPE_F64) return 0;
   return r->what == MAX ? ref_type_least((int)r->type) : r->what == MIN ? ref_type_most((int)r->type) : r->what == PROD;
+}
+
+/* What n results of a fold begin as. */
+static void begin(const ref_reduce *r, int what, int type, int64_t n, sums *s) {
+  const double real = what == REF_FOLD_MAX ? -INFINITY : what == REF_FOLD_MIN ? INFINITY : what == REF_FOLD_PROD;
+  const int64_t whole = ref_reduce_start(r);
+  int64_t one;
+  if (type <= REF_TYPE_F64) ref_cast(REF_TYPE_F64, &real, type, &one, 1);
+  else ref_cast(REF_TYPE_I64, &whole, type, &one, 1);
+  ref_take(&one, 0, ref_type_bytes(type), n, s);
+}
+
+/* Exponentials of the differences from the greatest, which shift has of each column. */
+static void take_exp(const columns *c, const char *x, int64_t rows, const double *shift, sums *s) {
+  const float params[2] = {0};
+  double space[SOME];
+  float *single = (float *)(void *)space;
+  const void *in[] = {space};
+  const int64_t at_once = SOME / c->n;
+  for (int64_t i = 0; i < rows; i += at_once) {
+    const int64_t some = rows - i < at_once ? rows - i : at_once;
+    for (int64_t k = 0; k < some; k++) {
+      for (int64_t j = 0; j < c->n; j++) {
+        const int64_t at = (i + k) * c->stride + j * c->apart;
+        if (c->type == REF_TYPE_F32) single[k * c->n + j] = ((const float *)(const void *)x)[at] - (float)shift[j];
+        else space[k * c->n + j] = ((const double *)(const void *)x)[at] - shift[j];
+      }
+    }
+    c->exp(space, in, some * c->n, params);
+    c->fold(s, space, c->n, 1, some, c->n);
+  }
+}
+
+/* All rows at x, in pieces; false: the run is to end. */
+static bool take(const ref_op *op, const columns *c, const char *x, const double *shift, sums *s, int64_t *work) {
+  const int64_t most = PIECE / c->n + 1;
+  for (int64_t i = 0, some; i < c->rows; i += some) {
+    some = c->rows - i < most ? c->rows - i : most;
+    const char *at = x + i * c->stride * c->size;
+    if (c->exp != NULL) take_exp(c, at, some, shift, s);
+    else c->fold(s, at, c->n, c->apart, some, c->stride);
+    if (ref_tick(op, work, some * c->n + 8)) return false;
+  }
+  return true;
+}
+
+/* What lies behind the whole rows of LANES. */
+static columns rest_of(const columns *c, int64_t row) {
+  columns rest = *c;
+  rest.n = row % LANES;
+  rest.rows = rest.n > 0;
+  return rest;
+}
+
+/* Folds everything that the unit takes, which begins at x. */
+static bool fold_all(const ref_op *op, const columns *c, const char *x, const double *shift, sums *s, int64_t *work) {
+  const ref_reduce *r = &op->u.reduce;
+  const int32_t outer = r->row_kept && r->reduced > 0 ? r->reduced - 1 : r->reduced; /* the last one is the rows */
+  const bool is_long = !r->row_kept && r->row >= LANES;
+  const columns rest = is_long ? rest_of(c, r->row) : (columns){0};
+  int64_t at[REF_MAX_DIMS] = {0};
+  for (bool more = r->count > 0; more;) {
+    if (!take(op, c, x, shift, s, work)) return false;
+    if (is_long && rest.rows > 0 && !take(op, &rest, x + c->rows * LANES * c->size, shift, s, work)) return false;
+    more = false;
+    for (int32_t d = outer - 1; d >= 0 && !more; d--) {
+      x += r->stride[d] * c->size;
+      more = ++at[d] < r->dim[d];
+      if (more) break;
+      at[d] = 0;
+      x -= r->stride[d] * r->dim[d] * c->size;
+    }
+  }
+  return true;
+}
+
+/* Makes one of LANES results. */
+static void join(int type, int what, sums *s) {
+  const ref_fold fold = ref_fold_of(type, what);
+  const int64_t size = ref_type_bytes(type);
+  for (int64_t half = LANES / 2; half >= LANES / 8; half /= 2) fold(s, (const char *)s + half * size, half, 1, 1, 0);
+  fold(s, (const char *)s + size, 1, 1, LANES / 8 - 1, 1);
+}
+
+static int joins_by(int what) {
+  return what == REF_FOLD_PROD || what == REF_FOLD_MAX || what == REF_FOLD_MIN ? what : REF_FOLD_SUM;
+}
+
+static void finish(const ref_reduce *r, int type, const double *shift, int64_t n, sums *s, char *out) {
+  for (int64_t i = 0; i < n && type == REF_TYPE_F64; i++) {
+    double *x = &s->real[i];
+    if (r->what == MEAN) *x /= (double)r->count;
+    else if (r->what == L2) *x = sqrt(*x);
+    else if (r->what == LOG_SUM) *x = log(*x);
+    else if (r->what == LOG_SUM_EXP) *x = log(*x) + shift[i];
+  }
+  for (int64_t i = 0; i < n && r->what == MEAN && r->type > REF_TYPE_F64; i++)
+    s->whole[i] = r->count > 0 ? s->whole[i] / r->count : 0;
+  ref_cast(type, s, (int)r->type, out, n);
+}
+
+/* The greatest of each column, or 0 where that is infinite. */
+static bool find_shift(const ref_op *op, const columns *c, const char *x, int64_t width, double *shift, int64_t *work) {
+  const ref_reduce *r = &op->u.reduce;
+  columns most = *c;
+  sums s;
+  most.fold = ref_fold_of((int)r->type, REF_FOLD_MAX);
+  most.exp = NULL;
+  begin(r, REF_FOLD_MAX, (int)r->type, most.n, &s);
+  if (!fold_all(op, &most, x, NULL, &s, work)) return false;
+  if (width < most.n) join((int)r->type, REF_FOLD_MAX, &s);
+  ref_cast((int)r->type, &s, REF_TYPE_F64, shift, width);
+  for (int64_t i = 0; i < most.n; i++)
+    shift[i] = isinf(shift[width < most.n ? 0 : i]) ? 0 : shift[width < most.n ? 0 : i];
+  return true;
+}
+
+/* The results of units along one axis: how many there are, and how far they lie apart. */
+static int64_t along_of(const ref_reduce *r, int64_t *apart) {
+  *apart = 1;
+  if (r->row_kept) return r->row;
+  if (r->row >= LANES || r->kept == 0) return 1;
+  *apart = r->kept_stride[r->kept - 1];
+  return r->kept_dim[r->kept - 1];
 }
 
 static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                    uint64_t last) {
   const ref_reduce *r = &op->u.reduce;
-  const uint32_t size = ref_type_bytes((int)r->type);
-  const uint64_t across = r->row_kept ? ((uint64_t)r->row + COLUMNS - 1) / COLUMNS : 1;
-  const double start = r->what == MAX ? -INFINITY : r->what == MIN ? INFINITY : r->what == PROD ? 1 : 0;
-  const int64_t whole = ref_reduce_start(r);
+  const int what = fold_of(r), type = ref_fold_type((int)r->type, what);
+  columns c = {.fold = ref_fold_of((int)r->type, what), .type = r->type};
+  ref_lane_op exp;
+  const int64_t along = along_of(r, &c.apart);
+  const uint64_t across = (uint64_t)((along + COLUMNS - 1) / COLUMNS);
+  const bool is_long = !r->row_kept && r->row >= LANES;
+  const int32_t kept = !r->row_kept && !is_long && r->kept > 0 ? r->kept - 1 : r->kept;
   int64_t work = 0;
   (void)workspace;
+  c.size = ref_type_bytes((int)r->type);
+  c.rows = r->row_kept ? (r->reduced > 0 ? r->dim[r->reduced - 1] : 1) : is_long ? r->row / LANES : r->row;
+  c.stride = r->row_kept ? (r->reduced > 0 ? r->stride[r->reduced - 1] : 0) : is_long ? LANES : 1;
+  if (r->what == LOG_SUM_EXP && ref_lane_find("Exp", &exp)) c.exp = exp.of[r->type];
   for (uint64_t unit = first; unit < last; unit++) {
     uint64_t rest = unit / across;
-    const int64_t column = r->row_kept ? (int64_t)(unit % across) * COLUMNS : 0;
-    const int64_t width = !r->row_kept ? 1 : r->row - column < COLUMNS ? r->row - column : COLUMNS;
-    int64_t at[REF_MAX_DIMS] = {0}, offset = column;
+    const int64_t column = (int64_t)(unit % across) * COLUMNS;
+    const int64_t width = along - column < COLUMNS ? along - column : COLUMNS;
+    int64_t offset = column * c.apart;
+    double shift[COLUMNS];
     sums s;
-    for (int64_t i = 0; i < width; i++) s.real[i] = start, s.whole[i] = whole;
-    for (int32_t d = r->kept - 1; d >= 0; d--) {
+    for (int32_t d = kept - 1; d >= 0; d--) {
       offset += (int64_t)(rest % (uint64_t)r->kept_dim[d]) * r->kept_stride[d];
       rest /= (uint64_t)r->kept_dim[d];
     }
-    for (bool more = r->count > 0; more;) {
-      const int64_t n = r->row_kept ? width : r->row;
-      take(r, (const char *)inputs[op->slot[0]] + offset * size, n, r->row_kept != 0, &s);
-      if (ref_tick(op, &work, n + 8)) return;
-      more = false;
-      for (int32_t d = r->reduced - 1; d >= 0 && !more; d--) {
-        offset += r->stride[d];
-        more = ++at[d] < r->dim[d];
-        if (more) break;
-        at[d] = 0;
-        offset -= r->stride[d] * r->dim[d];
-      }
-    }
-    finish(r, &s, width,
-           (char *)outputs[0] + ((unit / across) * (uint64_t)(r->row_kept ? r->row : 1) + (uint64_t)column) * size);
+    const char *x = (const char *)inputs[op->slot[0]] + offset * c.size;
+    c.n = is_long ? LANES : width;
+    if (c.exp != NULL && !find_shift(op, &c, x, width, shift, &work)) return;
+    begin(r, what, type, c.n, &s);
+    if (!fold_all(op, &c, x, shift, &s, &work)) return;
+    if (is_long) join(type, joins_by(what), &s);
+    finish(r, type, shift, width, &s,
+           (char *)outputs[0] + ((unit / across) * (uint64_t)along + (uint64_t)column) * c.size);
   }
 }
 
 heddle_status ref_plan_reduce(const ref_node *n, ref_op *op, heddle_error *err) {
-  static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"};
+  static const char *const names[] = {"ReduceSum", "ReduceMean", "ReduceMax",    "ReduceMin",       "ReduceProd",
+                                      "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"};
   ref_reduce *r = &op->u.reduce;
   const heddle_pvalue *x = n->in[0], *y = n->out;
   int64_t axes[REF_MAX_DIMS], noop = 0, keep = 1, strides[REF_MAX_DIMS], stride = 1;
@@ -127,9 +212,11 @@ heddle_status ref_plan_reduce(const ref_node *n, ref_op *op, heddle_error *err) 
   if (s == HEDDLE_OK) s = region_attr_int(n->node, "keepdims", 1, &keep, err);
   if (s == HEDDLE_OK) s = ref_ints(n, 1, axes, REF_MAX_DIMS, &count, err);
   if (s != HEDDLE_OK) return s;
-  for (r->what = SUM; strcmp(n->node->op, names[r->what - SUM]) != 0; r->what++) continue;
+  for (r->what = SUM; strcmp(n->node->op, names[r->what]) != 0; r->what++) continue;
   r->type = (uint32_t)ref_type_of(x->dtype);
-  const bool known = r->type == REF_TYPE_F32 || (ref_type_is_whole((int)r->type) && r->type != REF_TYPE_BOOL);
+  const bool real = r->what == L2 || r->what == LOG_SUM || r->what == LOG_SUM_EXP; /* of integers too: more/ */
+  const bool known = r->type <= REF_TYPE_F64 || (r->type < REF_TYPE_U64 && !real) ||
+                     (r->type == REF_TYPE_U64 && !real && r->what != MEAN);
   if (!known || !region_dtype_equal(x->dtype, y->dtype)) return ref_refuse(n, err, "it does not take this type");
   if (x->ndim > REF_MAX_DIMS || given > REF_MAX_DIMS)
     return ref_refuse(n, err, "more than %d dimensions", REF_MAX_DIMS);
@@ -172,8 +259,11 @@ heddle_status ref_plan_reduce(const ref_node *n, ref_op *op, heddle_error *err) 
   op->absorbed = 2;
   region_value_count(y, &results);
   region_value_count(x, &elements);
-  uint64_t units = results;
-  if (r->row_kept && results > 0) units = results / (uint64_t)r->row * (((uint64_t)r->row + COLUMNS - 1) / COLUMNS);
-  ref_set_work(op, reduce, units, 8.0 * (double)elements, (double)elements * (double)region_dtype_bytes(x->dtype));
+  int64_t apart;
+  const uint64_t along = (uint64_t)along_of(r, &apart);
+  const uint64_t units = results > 0 ? results / along * ((along + COLUMNS - 1) / COLUMNS) : 0;
+  const double steps = r->what == LOG_SUM_EXP ? 20 : 2;
+  ref_set_work(op, reduce, units, steps * (double)elements,
+               0.4 * (double)elements * (double)region_dtype_bytes(x->dtype));
   return HEDDLE_OK;
 }

@@ -124,8 +124,18 @@ void ref_cast(int from, const void *in, int to, void *out, int64_t n) {
 #define TAKE(T) \
   for (int64_t i = 0; i < n; i++) ((T *)out)[i] = ((const T *)in)[i * stride];
 
+#define FILL(T) \
+  do { \
+    const T one = *(const T *)in; \
+    for (int64_t i = 0; i < n; i++) ((T *)out)[i] = one; \
+  } while (0)
+
 void ref_take(const void *in, int64_t stride, uint32_t size, int64_t n, void *out) {
-  if (stride == 1) memcpy(out, in, (size_t)n * size);
+  if (stride == 0 && size == 1) memset(out, *(const char *)in, (size_t)n);
+  else if (stride == 0 && size == 2) FILL(uint16_t);
+  else if (stride == 0 && size == 4) FILL(uint32_t);
+  else if (stride == 0 && size == 8) FILL(uint64_t);
+  else if (stride == 1) memcpy(out, in, (size_t)n * size);
   else if (size == 4) TAKE(uint32_t)
   else if (size == 8) TAKE(uint64_t)
   else if (size == 2) TAKE(uint16_t)
