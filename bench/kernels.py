@@ -15,7 +15,8 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 import _common as common
-import _elements
+import _kernels_elements
+import _kernels_move
 
 LIMIT, NS = 1.3, 3e6  # of a sample
 F, H = np.float32, np.float16
@@ -138,7 +139,7 @@ def cases():
               "silu_float16": silu(H)}
     for op in ("Tanh", "Sigmoid", "Erf", "Exp"):
         found[op] = simple(op, 128, 1024)
-    return found | _elements.cases(model, node, constant)
+    return found | _kernels_elements.cases(model, node, constant) | _kernels_move.cases()
 
 
 class Ours:

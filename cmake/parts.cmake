@@ -188,11 +188,11 @@ target_include_directories(heddle_operators PRIVATE include ${PROJECT_SOURCE_DIR
 target_compile_definitions(heddle_operators PRIVATE ${operator_definitions})
 target_compile_options(heddle_operators PRIVATE -fno-math-errno -ffunction-sections -fdata-sections)
 set_target_properties(heddle_operators PROPERTIES C_VISIBILITY_PRESET hidden)
-set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rnn_fast.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rows.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/nbits.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/nbits_lanes.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/nbits_tiles.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/gqa_fast.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/norm_fast.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rotary.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/fft.c" APPEND PROPERTY COMPILE_OPTIONS
+set(vector_loops quantize rnn_fast rows nbits nbits_lanes nbits_tiles gqa_fast norm_fast rotary fft gemm gemm_tiles
+  scatter byte_tiles)
+list(TRANSFORM vector_loops PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/")
+list(TRANSFORM vector_loops APPEND ".c")
+set_property(SOURCE ${vector_loops} APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3;-fno-trapping-math>") # loops that are to become vectors
+set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/gemm_tiles.c" APPEND PROPERTY COMPILE_OPTIONS
+  "$<$<CONFIG:Release>:-ffp-contract=fast>") # products are added unrounded where the CPU can

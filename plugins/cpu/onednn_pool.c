@@ -42,6 +42,13 @@ static bool read(const onednn_chain *chain, setup *u) {
   return true;
 }
 
+/* oneDNN has loops of its own without vectors, for what its others do not take: the plain kernels are several times as fast. */
+static bool is_slow(const onednn *self, const_dnnl_primitive_desc_t pd) {
+  const char *name = "";
+  dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+  return self->mode != ONEDNN_ALWAYS && (strstr(name, "simple") != NULL || strstr(name, "ref") != NULL);
+}
+
 dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, onednn_form form, onednn_plan *plan) {
   const heddle_pvalue *x = chain->node.in[0];
   dnnl_memory_desc_t src = NULL, dst = NULL;
@@ -60,6 +67,7 @@ dnnl_status_t onednn_build_pool(const onednn *self, const onednn_chain *chain, o
   if (s == dnnl_success)
     s = dnnl_pooling_forward_primitive_desc_create(&plan->pd, self->engine, dnnl_forward_inference, u.alg, src, dst,
                                                    u.strides, u.kernel, u.dilations, u.before, u.after, attr);
+  if (s == dnnl_success && is_slow(self, plan->pd)) s = dnnl_unimplemented;
   onednn_lowest lowest;
   if (s == dnnl_success) s = onednn_lowest_read(plan->pd, &lowest); /* what cannot be mended is not taken */
   if (s == dnnl_success) s = onednn_plan_input(plan, chain->node.node->inputs[0], DNNL_ARG_SRC, NULL);

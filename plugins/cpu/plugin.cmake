@@ -25,7 +25,8 @@ list(FILTER int8_lanes INCLUDE REGEX "/onednn_int8_lanes\\.c$") # loops for the 
 set_property(SOURCE ${int8_lanes} APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3>" "$<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-mprefer-vector-width=512>")
 set(fast_kernels ${kernels})
-list(FILTER fast_kernels INCLUDE REGEX "/ref/(lanes_fast|lines)\\.c$") # loops for the widest vectors that there are
+# Loops for the widest vectors that there are.
+list(FILTER fast_kernels INCLUDE REGEX "/ref/(lanes_fast|lines|turn|pool_rows|norm_rows)\\.c$")
 list(REMOVE_ITEM kernels ${fast_kernels})
 set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
 set_source_files_properties(${fast_kernels} PROPERTIES COMPILE_OPTIONS

@@ -12,7 +12,8 @@ import pytest
 
 EFORMAT, EUNSUPPORTED = 4, 7
 NAMES = {"float32": "float32", "float64": "float64", "float16": "float16", "int64": "int64", "int32": "int32",
-         "uint8": "uint8", "int16": "int16", "uint16": "uint16", "bool": "bool", "bfloat16": "bfloat16"}
+         "uint8": "uint8", "int8": "int8", "int16": "int16", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
+         "bool": "bool", "bfloat16": "bfloat16"}
 
 
 def graph(nodes, inputs, heads, opset=23):

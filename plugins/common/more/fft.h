@@ -1,5 +1,6 @@
 /* Discrete Fourier transforms of any length in double: lengths are split into factors of 4, 2 and odd primes, so that a
- * transform takes about n times the sum of the factors. */
+ * transform takes about n times the sum of the factors. Lengths with a large prime are transformed by a product with a
+ * chirp, which is a convolution by transforms of a power of two. */
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_FFT_H
 #define HEDDLE_PLUGINS_COMMON_MORE_FFT_H
 
@@ -17,6 +18,8 @@ typedef struct fft {
   int64_t n, work;
   int64_t factors[FFT_FACTORS];
   fft_point *in, *out, *turns, *few; /* turns: e^(2 pi i k / n), or of -k; few: of a butterfly */
+  fft_point *chirp, *response;       /* e^(-pi i k^2 / n), or of -k; the transform of its inverse, of `length` points */
+  int64_t length;                    /* 0: the factors are small */
   bool ends;                         /* the run is to end: out is not whole */
 } fft;
 

@@ -207,7 +207,8 @@ enum { HEIGHT, WIDTH, RATIO, MAXIMA, HALF_PIXEL };
 
 /* NaN wins, and stays. */
 static double larger(double x, double y) {
-  return y > x || y != y ? y : x;
+  if (y != y) return y;
+  return y > x ? y : x;
 }
 
 /* Four weighted elements round (y, x); maxima: the greatest of them. */
@@ -260,6 +261,78 @@ static void run_roi(const more_op *m, const more_args *a, int64_t first, int64_t
   }
 }
 
+/* Of float32, with as many samples a bin as a table takes: where each sample of a row of bins lies, and its weights, are
+ * found once for all channels. A unit is such a row of a box. */
+enum { ROI_SAMPLES = 256 };
+
+typedef struct roi_sample {
+  int32_t at[4];
+  float weight[4];
+} roi_sample;
+
+/* What `around` is made of. */
+static void find_sample(const more_op *m, double y, double x, roi_sample *out) {
+  const int64_t rows = m->in[0].shape[2], cols = m->in[0].shape[3];
+  *out = (roi_sample){.at = {-1}};
+  if (!(y >= -1 && y <= (double)rows && x >= -1 && x <= (double)cols)) return;
+  y = y < 0 ? 0 : y > (double)(rows - 1) ? (double)(rows - 1) : y;
+  x = x < 0 ? 0 : x > (double)(cols - 1) ? (double)(cols - 1) : x;
+  const int64_t top = (int64_t)y, left = (int64_t)x;
+  const int64_t down = top + 1 < rows ? top + 1 : top, right = left + 1 < cols ? left + 1 : left;
+  const double v = y - (double)top, h = x - (double)left;
+  const int64_t at[4] = {top * cols + left, top * cols + right, down * cols + left, down * cols + right};
+  const double weight[4] = {(1 - v) * (1 - h), (1 - v) * h, v * (1 - h), v * h};
+  for (int k = 0; k < 4; k++) {
+    out->at[k] = (int32_t)at[k];
+    out->weight[k] = (float)weight[k];
+  }
+}
+
+static double sampled(const roi_sample *s, const float *plane, bool maxima) {
+  double part[4];
+  if (s->at[0] < 0) return 0;
+  for (int k = 0; k < 4; k++) part[k] = (double)s->weight[k] * (double)plane[s->at[k]];
+  if (!maxima) return part[0] + part[1] + part[2] + part[3];
+  return larger(larger(larger(part[0], part[1]), part[2]), part[3]);
+}
+
+static void run_roi_rows(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t channels = m->in[0].shape[1], plane = m->in[0].shape[2] * m->in[0].shape[3];
+  const int64_t bins_y = m->i[HEIGHT], bins_x = m->i[WIDTH], n = m->i[RATIO], some = n * n;
+  const bool maxima = m->i[MAXIMA] != 0;
+  roi_sample samples_of[ROI_SAMPLES];
+  int64_t work = 0;
+  for (int64_t u = first; u < last; u++) {
+    const int64_t roi = u / bins_y, ph = u % bins_y, image = more_get_int(&m->in[2], a->in[2], roi);
+    const bool inside = image >= 0 && image < m->in[0].shape[0];
+    double edge[4];
+    for (int k = 0; k < 4; k++)
+      edge[k] = more_get(&m->in[1], a->in[1], roi * 4 + k) * m->f[0] - (m->i[HALF_PIXEL] ? 0.5 : 0);
+    double width = edge[2] - edge[0], height = edge[3] - edge[1];
+    if (!m->i[HALF_PIXEL]) width = fmax(width, 1), height = fmax(height, 1);
+    height /= (double)bins_y;
+    width /= (double)bins_x;
+    for (int64_t i = 0; i < bins_x * some; i++) {
+      const int64_t pw = i / some, iy = i % some / n, ix = i % n;
+      find_sample(m, edge[1] + ((double)ph + ((double)iy + 0.5) / (double)n) * height,
+                  edge[0] + ((double)pw + ((double)ix + 0.5) / (double)n) * width, &samples_of[i]);
+    }
+    for (int64_t c = 0; c < channels; c++) {
+      const float *in = inside ? (const float *)a->in[0] + (image * channels + c) * plane : NULL;
+      float *out = (float *)a->out[0] + ((roi * channels + c) * bins_y + ph) * bins_x;
+      for (int64_t pw = 0; pw < bins_x; pw++) {
+        double sum = 0;
+        for (int64_t i = pw * some; inside && i < (pw + 1) * some; i++) {
+          const double v = sampled(&samples_of[i], in, maxima);
+          sum = !maxima ? sum + v : i == pw * some ? v : larger(sum, v);
+        }
+        out[pw] = (float)(maxima ? sum : sum / (double)some);
+      }
+      if (more_tick(m, &work, 8 * bins_x * some)) return;
+    }
+  }
+}
+
 void more_setup_roi_align(more_plan *p) {
   more_op *m = p->m;
   const more_value *x = &m->in[0], *rois = &m->in[1];
@@ -284,7 +357,12 @@ void more_setup_roi_align(more_plan *p) {
   const int64_t shape[] = {rois->shape[0], x->shape[1], m->i[HEIGHT], m->i[WIDTH]};
   more_result(p, 0, x->type, 4, shape);
   const double taps = m->i[RATIO] > 1 ? (double)m->i[RATIO] * (double)m->i[RATIO] : 1;
-  more_work(p, run_roi, m->out[0].count, (80 + 20 * taps) * (double)m->out[0].count);
+  const int64_t plane = more_count(x->shape, 2, 4);
+  if (x->type == REF_TYPE_F32 && plane <= INT32_MAX && m->i[RATIO] > 0 && m->i[RATIO] <= 16 &&
+      m->i[WIDTH] <= ROI_SAMPLES && m->i[WIDTH] * m->i[RATIO] * m->i[RATIO] <= ROI_SAMPLES)
+    more_loop(p, run_roi_rows, m->out[0].count > 0 ? rois->shape[0] * m->i[HEIGHT] : 0,
+              (20 + 60 * taps) * (double)m->out[0].count);
+  else more_work(p, run_roi, m->out[0].count, (80 + 20 * taps) * (double)m->out[0].count);
 }
 
 /* ---------------------------------------------------------------- NonMaxSuppression */

@@ -1,5 +1,6 @@
-/* Products of matrices of any type, of quantized ones, and what is made of products: Einsum and Det. */
-#include "more.h"
+/* Products of matrices of any type, of quantized ones, and Det. */
+#include "byte_tiles.h"
+#include "gemm.h"
 
 #include <math.h>
 
@@ -47,42 +48,51 @@ static int64_t batch_at(const more_op *m, const more_value *v, int64_t batch) {
   return at;
 }
 
-static void run_matmul(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
-  const bool whole = more_type_is_whole(m->in[0].type);
-  int64_t work = 0;
-  for (int64_t u = first; u < last; u++) {
-    const int64_t batch = u / rows, r = u % rows;
-    const int64_t at = batch_at(m, &m->in[0], batch) + r * depth, bt = batch_at(m, &m->in[1], batch);
-    for (int64_t c = 0; c < cols; c++) {
-      if (more_tick(m, &work, 4 * depth)) return;
-      double sum = 0;
-      uint64_t wsum = 0;
-      for (int64_t k = 0; k < depth; k++) {
-        if (whole)
-          wsum += (uint64_t)more_get_int(&m->in[0], a->in[0], at + k) *
-                  (uint64_t)more_get_int(&m->in[1], a->in[1], bt + k * cols + c);
-        else sum += more_get(&m->in[0], a->in[0], at + k) * more_get(&m->in[1], a->in[1], bt + k * cols + c);
-      }
-      if (whole) more_store_int(m->out[0].type, a->out[0], u * cols + c, (int64_t)wsum);
-      else more_put(&m->out[0], a->out[0], u * cols + c, sum);
-    }
+/* The product of the first two operands; true: the right one is the first. */
+static bool matmul_of(const more_op *m, gemm *g) {
+  const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH], n = m->i[BATCHES];
+  const more_value *v[] = {&m->in[0], &m->in[1]};
+  int64_t steps[2][MORE_DIMS] = {{0}}, out[MORE_DIMS], size = rows * cols;
+  gemm_start(g, v[0]->type, v[1]->type, m->out[0].type);
+  for (int s = 0; s < 2; s++) {
+    const int32_t own = v[s]->ndim > 2 ? v[s]->ndim - 2 : 0;
+    int64_t step = s == 0 ? rows * depth : depth * cols;
+    for (int32_t d = own; d-- > 0; step *= v[s]->shape[d])
+      if (v[s]->shape[d] != 1) steps[s][n - own + d] = step;
   }
+  for (int64_t d = n; d-- > 0; size *= m->i[8 + d]) out[d] = size;
+  for (int64_t d = 0; d < n; d++) { /* more rows of one product, where all have the right matrix */
+    bool shared = true;
+    for (int64_t e = d; e < n; e++) shared = shared && steps[1][e] == 0;
+    gemm_add(shared ? &g->rows : &g->batch, m->i[8 + d], steps[0][d], steps[1][d], out[d]);
+  }
+  gemm_add(&g->rows, rows, depth, 0, cols);
+  gemm_add(&g->cols, cols, 0, 1, 1);
+  gemm_add(&g->depth, depth, 1, cols, 0);
+  return gemm_finish(g);
+}
+
+static void run_matmul(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  gemm g;
+  const bool turned = matmul_of(m, &g);
+  gemm_run(&g, m, a->in[turned], a->in[!turned], a->out[0], first, last);
 }
 
 static void matmul_work(more_plan *p, more_kernel run) {
   const more_op *m = p->m;
-  const bool bytes = m->in[0].size == 1 && run != run_matmul; /* these have loops of vectors */
   if (!more_ok(p)) return;
   more_work(p, run, m->i[COLS] > 0 ? m->out[0].count / m->i[COLS] : 1,
-            (double)m->out[0].count * (double)m->i[DEPTH] * (bytes ? 0.1 : 1));
+            0.1 * (double)m->out[0].count * (double)m->i[DEPTH]); /* these have loops of vectors */
 }
 
 void more_setup_matmul(more_plan *p) {
   more_number(p, 0);
   more_same_type(p, 0, 1);
   matrices(p, 0, 1, p->m->in[0].type);
-  matmul_work(p, run_matmul);
+  if (!more_ok(p)) return;
+  gemm g;
+  matmul_of(p->m, &g);
+  more_loop(p, run_matmul, p->m->out[0].count > 0 ? gemm_units(&g) : 0, gemm_steps(&g));
 }
 
 /* A zero point: one number, or one for each of n rows or columns. */
@@ -97,7 +107,7 @@ static double point(const more_op *m, const more_args *a, uint32_t k, int64_t i,
   return more_get(&m->in[k], a->in[k], m->in[k].count == 1 ? 0 : i % m->in[k].count);
 }
 
-enum { TILE = 256 };
+enum { TILE = BYTE_COLS };
 
 /* Columns [c0, c0 + n) of row u of a product of bytes, of operand 0 with operand b and their zero points. */
 static void sums_of_bytes(const more_op *m, const more_args *a, uint32_t b, uint32_t b_zero, int64_t u, int64_t c0,
@@ -119,15 +129,54 @@ static void sums_of_bytes(const more_op *m, const more_args *a, uint32_t b, uint
   for (int64_t i = 0; i < n; i++) out[i] -= all * (int64_t)point(m, a, b_zero, c0 + i, 0);
 }
 
+/* Columns [c0, c0 + n) of rows u to u + rows of a batch; out has TILE numbers a row. A few rows are computed one by one. */
+static void block_of_bytes(const more_op *m, const more_args *a, uint32_t b, uint32_t b_zero, int64_t u, int64_t rows,
+                           int64_t c0, int64_t n, int64_t out[BYTE_ROWS][TILE]) {
+  enum { FEW = 3 };
+  const int64_t depth = m->i[DEPTH], all_rows = m->i[ROWS];
+  int32_t sums[BYTE_ROWS][BYTE_COLS], all[BYTE_ROWS];
+  if (rows <= FEW || depth > MORE_PRODUCTS || !byte_tiles_here()) {
+    for (int64_t r = 0; r < rows; r++) sums_of_bytes(m, a, b, b_zero, u + r, c0, n, out[r]);
+    return;
+  }
+  byte_block block = {.rows = rows,
+                      .cols = n,
+                      .depth = depth,
+                      .right_row = m->i[COLS],
+                      .left_signed = m->in[0].type == REF_TYPE_I8,
+                      .right_signed = m->in[b].type == REF_TYPE_I8};
+  if (depth > 0) {
+    block.left = (const uint8_t *)a->in[0] + batch_at(m, &m->in[0], u / all_rows) + u % all_rows * depth;
+    block.right = (const uint8_t *)a->in[b] + batch_at(m, &m->in[b], u / all_rows) + c0;
+  }
+  for (int64_t r = 0; r < rows; r++) block.zero[r] = (int16_t)point(m, a, 2, (u + r) % all_rows, 0);
+  byte_tiles_run(&block, sums, all);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t zero = (int64_t)point(m, a, b_zero, c0 + i, 0);
+    for (int64_t r = 0; r < rows; r++) out[r][i] = sums[r][i] - zero * all[r];
+  }
+}
+
+/* How many of the rows from u on one block takes. */
+static int64_t rows_at(const more_op *m, int64_t u, int64_t last) {
+  const int64_t left = m->i[ROWS] - u % m->i[ROWS], most = last - u < left ? last - u : left;
+  return most < BYTE_ROWS ? most : BYTE_ROWS;
+}
+
 static void run_matmul_integer(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t cols = m->i[COLS];
-  int64_t sums[TILE];
-  for (int64_t u = first; u < last; u++)
+  int64_t sums[BYTE_ROWS][TILE];
+  for (int64_t u = first, rows; u < last; u += rows) {
+    rows = rows_at(m, u, last);
     for (int64_t c = 0; c < cols; c += TILE) {
       const int64_t n = cols - c < TILE ? cols - c : TILE;
-      sums_of_bytes(m, a, 1, 3, u, c, n, sums);
-      for (int64_t i = 0; i < n; i++) more_store_int(REF_TYPE_I32, a->out[0], u * cols + c + i, sums[i]);
+      block_of_bytes(m, a, 1, 3, u, rows, c, n, sums);
+      for (int64_t r = 0; r < rows; r++) {
+        int32_t *to = (int32_t *)a->out[0] + (u + r) * cols + c;
+        for (int64_t i = 0; i < n; i++) to[i] = (int32_t)(uint32_t)(uint64_t)sums[r][i];
+      }
     }
+  }
 }
 
 static void bytes_only(more_plan *p, uint32_t k) {
@@ -147,21 +196,23 @@ void more_setup_matmul_integer(more_plan *p) {
 
 /* a, its scale and zero point, b, its, and those of the result. */
 static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t rows = m->i[ROWS], cols = m->i[COLS];
+  const int64_t all_rows = m->i[ROWS], cols = m->i[COLS];
   const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
-  int64_t sums[TILE];
-  for (int64_t u = first; u < last; u++)
+  int64_t sums[BYTE_ROWS][TILE];
+  for (int64_t u = first, rows; u < last; u += rows) {
+    rows = rows_at(m, u, last);
     for (int64_t at = 0; at < cols; at += TILE) {
       const int64_t n = cols - at < TILE ? cols - at : TILE;
-      sums_of_bytes(m, a, 3, 5, u, at, n, sums);
-      for (int64_t i = 0; i < n; i++) {
-        const int64_t c = at + i;
-        const double scaled = more_rescale(m, 1, (double)sums[i], point(m, a, 1, u % rows, 1), point(m, a, 4, c, 1),
-                                           point(m, a, 6, u % rows, 1));
-        const double x = nearbyint(scaled) + point(m, a, 7, u % rows, 0);
-        more_put(&m->out[0], a->out[0], u * cols + c, x < least ? least : x > most ? most : x);
+      block_of_bytes(m, a, 3, 5, u, rows, at, n, sums);
+      for (int64_t k = 0; k < rows * n; k++) {
+        const int64_t row = (u + k / n) % all_rows, c = at + k % n;
+        const double scaled = more_rescale(m, 1, (double)sums[k / n][k % n], point(m, a, 1, row, 1),
+                                           point(m, a, 4, c, 1), point(m, a, 6, row, 1));
+        const double x = nearbyint(scaled) + point(m, a, 7, row, 0);
+        more_put(&m->out[0], a->out[0], (u + k / n) * cols + c, x < least ? least : x > most ? most : x);
       }
     }
+  }
 }
 
 void more_setup_qlinear_matmul(more_plan *p) {
@@ -182,21 +233,30 @@ void more_setup_qlinear_matmul(more_plan *p) {
 
 enum { TRANS_A = 8, TRANS_B };
 
-/* Integers with factors of 1 wrap, and are exact. */
-static void run_gemm_whole(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+/* true: the right operand is the first. */
+static bool gemm_of(const more_op *m, gemm *g) {
   const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
-  for (int64_t u = first; u < last; u++) {
-    const int64_t r = u / cols, c = u % cols;
-    uint64_t sum = 0;
-    for (int64_t k = 0; k < depth; k++)
-      sum += (uint64_t)more_get_int(&m->in[0], a->in[0], m->i[TRANS_A] ? k * rows + r : r * depth + k) *
-             (uint64_t)more_get_int(&m->in[1], a->in[1], m->i[TRANS_B] ? c * depth + k : k * cols + c);
-    if (a->in[2] != NULL) sum += (uint64_t)more_get_int(&m->in[2], a->in[2], more_at(&m->in[2], &m->out[0], u));
-    more_store_int(m->out[0].type, a->out[0], u, (int64_t)sum);
-  }
+  const more_value *c = &m->in[2];
+  gemm_start(g, m->in[0].type, m->in[1].type, m->out[0].type);
+  gemm_add(&g->rows, rows, m->i[TRANS_A] ? 1 : depth, 0, cols);
+  gemm_add(&g->cols, cols, 0, m->i[TRANS_B] ? depth : 1, 1);
+  gemm_add(&g->depth, depth, m->i[TRANS_A] ? rows : 1, m->i[TRANS_B] ? 1 : cols, 0);
+  g->alpha = m->f[0];
+  g->beta = m->f[1];
+  g->add_col = c->here && c->ndim > 0 && c->shape[c->ndim - 1] != 1;
+  g->add_row = c->here && c->ndim > 1 && c->shape[0] != 1 ? c->shape[1] : 0;
+  return gemm_finish(g);
 }
 
+/* Of reals, and of integers with factors of 1, which wrap. */
 static void run_gemm(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  gemm g;
+  const bool turned = gemm_of(m, &g);
+  g.add = a->in[2];
+  gemm_run(&g, m, a->in[turned], a->in[!turned], a->out[0], first, last);
+}
+
+static void run_gemm_plain(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t rows = m->i[ROWS], cols = m->i[COLS], depth = m->i[DEPTH];
   for (int64_t u = first; u < last; u++) {
     const int64_t r = u / cols, c = u % cols;
@@ -233,169 +293,14 @@ void more_setup_gemm(more_plan *p) {
   if (more_operand(p, 2) && more_broadcast(p, shape, &ndim, 2) &&
       (ndim != 2 || shape[0] != m->i[ROWS] || shape[1] != m->i[COLS]))
     more_refuse(p, "operand 2 does not broadcast to the result");
-  const bool plain = more_type_is_whole(a->type) && m->f[0] == 1 && m->f[1] == 1;
-  more_work(p, plain ? run_gemm_whole : run_gemm, m->out[0].count, (double)m->out[0].count * (double)m->i[DEPTH]);
-}
-
-/* ---------------------------------------------------------------- Einsum */
-
-/* m->i: how many letters there are, how many of them are of the result, and then the size of each: those of the result
- * first. */
-enum { LETTERS = 16, EINSUM_IN = 4, COUNT = 0, OF_RESULT, EINSUM_SIZES = 2 };
-
-/* The strides of operand k along the letters are the shapes of in[8 + 2 * k] and the next, which nothing else uses. */
-static const int64_t *einsum_strides(const more_op *m, uint32_t k) {
-  return m->in[8 + 2 * k].shape;
-}
-
-static void run_einsum(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t letters = m->i[COUNT], kept = m->i[OF_RESULT], *sizes = m->i + EINSUM_SIZES;
-  const bool whole = more_type_is_whole(m->in[0].type); /* these wrap */
-  int64_t inner = 1;
-  int64_t work = 0;
-  for (int64_t l = kept; l < letters; l++) inner *= sizes[l];
-  for (int64_t u = first; u < last; u++) {
-    double sum = 0;
-    uint64_t whole_sum = 0;
-    for (int64_t j = 0; j < inner; j++) {
-      int64_t at[EINSUM_IN] = {0}, rest = j;
-      if (more_tick(m, &work, 4 * letters)) return;
-      double product = 1;
-      uint64_t whole_product = 1;
-      for (int64_t l = letters; l-- > 0;) {
-        if (l == kept - 1) rest = u;
-        const int64_t place = rest % sizes[l];
-        rest /= sizes[l];
-        for (uint32_t k = 0; k < m->n_in; k++)
-          at[k] += place * (l < MORE_DIMS ? einsum_strides(m, k)[l] : m->in[9 + 2 * k].shape[l - MORE_DIMS]);
-      }
-      for (uint32_t k = 0; k < m->n_in && !whole; k++) product *= more_get(&m->in[k], a->in[k], at[k]);
-      for (uint32_t k = 0; k < m->n_in && whole; k++)
-        whole_product *= (uint64_t)more_get_int(&m->in[k], a->in[k], at[k]);
-      sum += product;
-      whole_sum += whole_product;
-    }
-    if (whole) more_store_int(m->out[0].type, a->out[0], u, (int64_t)whole_sum);
-    else more_put(&m->out[0], a->out[0], u, sum);
-  }
-}
-
-typedef struct einsum {
-  char letter[LETTERS]; /* of the result first; the dimensions of "..." are digits */
-  int64_t size[LETTERS], stride[EINSUM_IN][LETTERS];
-  int64_t count;
-} einsum;
-
-static int64_t letter_of(more_plan *p, einsum *e, char c) {
-  for (int64_t l = 0; l < e->count; l++)
-    if (e->letter[l] == c) return l;
-  if (e->count == LETTERS) {
-    more_refuse(p, "more than %d letters in its equation", LETTERS);
-    return 0;
-  }
-  e->letter[e->count] = c;
-  e->size[e->count] = 1;
-  return e->count++;
-}
-
-/* The term up to end as letters, "..." as digits counted from the right (of dots dimensions). */
-static int64_t term(more_plan *p, const char *from, const char *end, int64_t dots, char out[MORE_DIMS]) {
-  int64_t n = 0;
-  for (const char *c = from; c < end && more_ok(p); c++) {
-    const bool dot = *c == '.' && end - c >= 3 && c[1] == '.' && c[2] == '.';
-    for (int64_t d = dots; dot && d-- > 0;) {
-      if (n < MORE_DIMS) out[n] = (char)('0' + d);
-      n++;
-    }
-    if (dot) c += 2;
-    else if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z')) {
-      if (n < MORE_DIMS) out[n] = *c;
-      n++;
-    } else if (*c != ' ') more_refuse(p, "its equation has a '%c'", *c);
-  }
-  if (n > MORE_DIMS) more_refuse(p, "a term of its equation has more than %d dimensions", MORE_DIMS);
-  return n;
-}
-
-static bool has_dots(const char *from, const char *end) {
-  return memchr(from, '.', (size_t)(end - from)) != NULL;
-}
-
-static int64_t own_letters(const char *from, const char *end) {
-  int64_t n = 0;
-  for (; from < end; from++) n += (*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z');
-  return n;
-}
-
-void more_setup_einsum(more_plan *p) {
-  more_op *m = p->m;
-  einsum e = {.count = 0};
-  char letters[MORE_DIMS];
-  int64_t shape[MORE_DIMS], dots = 0;
-  const char *text = more_string(p, "equation", ""), *arrow = strstr(text, "->");
-  const char *end = arrow != NULL ? arrow : text + strlen(text);
-  if (m->n_in > EINSUM_IN) more_refuse(p, "it takes up to %d operands", EINSUM_IN);
-  more_number(p, 0);
-  const char *at = text;
-  for (uint32_t k = 0; k < m->n_in && more_ok(p); k++) { /* how many dimensions the dots are */
-    const char *stop = memchr(at, ',', (size_t)(end - at));
-    if ((stop == NULL) != (k + 1 == m->n_in)) more_refuse(p, "its equation has not one term for each operand");
-    if (stop == NULL) stop = end;
-    more_same_type(p, 0, k);
-    if (has_dots(at, stop) && m->in[k].ndim - own_letters(at, stop) > dots)
-      dots = m->in[k].ndim - own_letters(at, stop);
-    at = stop + (*stop == ',');
-  }
-  if (dots > 9) more_refuse(p, "more than 9 dimensions in its \"...\"");
   if (!more_ok(p)) return;
-
-  int64_t n_out = 0;
-  char out[MORE_DIMS];
-  if (arrow != NULL) {
-    n_out = term(p, arrow + 2, text + strlen(text), dots, out);
-  } else { /* the dots, and what is there once, in the order of the alphabet */
-    for (int64_t d = dots; d-- > 0;) out[n_out++] = (char)('0' + d);
-    for (int c = 'A'; c <= 'z' && n_out < MORE_DIMS; c++) {
-      int64_t times = 0;
-      for (const char *t = text; t < end; t++) times += *t == c;
-      if (times == 1) out[n_out++] = (char)c;
-    }
+  if (more_type_is_whole(a->type) && (m->f[0] != 1 || m->f[1] != 1)) {
+    more_work(p, run_gemm_plain, m->out[0].count, (double)m->out[0].count * (double)m->i[DEPTH]);
+    return;
   }
-  for (int64_t d = 0; d < n_out && more_ok(p); d++) {
-    if (letter_of(p, &e, out[d]) != d) more_refuse(p, "its equation names a dimension of the result twice");
-  }
-  at = text;
-  for (uint32_t k = 0; k < m->n_in && more_ok(p); k++) {
-    const char *stop = memchr(at, ',', (size_t)(end - at));
-    if (stop == NULL) stop = end;
-    const int64_t own = m->in[k].ndim - own_letters(at, stop);
-    const int64_t n = term(p, at, stop, has_dots(at, stop) ? own : 0, letters);
-    if (more_ok(p) && n != m->in[k].ndim) more_refuse(p, "its equation gives operand %u another rank than it has", k);
-    int64_t stride = 1;
-    for (int64_t d = n; d-- > 0 && more_ok(p);) {
-      const int64_t l = letter_of(p, &e, letters[d]), size = m->in[k].shape[d];
-      if (size != 1 && e.size[l] != 1 && e.size[l] != size)
-        more_refuse(p, "'%c' of its equation is %lld and %lld", letters[d], (long long)e.size[l], (long long)size);
-      if (size != 1) {
-        e.size[l] = size;
-        e.stride[k][l] += stride;
-      }
-      stride *= size;
-    }
-    at = stop + (*stop == ',');
-  }
-  if (!more_ok(p)) return;
-  double work = 1;
-  for (int64_t d = 0; d < n_out; d++) shape[d] = e.size[d];
-  m->i[COUNT] = e.count;
-  m->i[OF_RESULT] = n_out;
-  for (int64_t l = 0; l < e.count; l++) {
-    m->i[EINSUM_SIZES + l] = e.size[l];
-    work *= (double)e.size[l];
-    for (uint32_t k = 0; k < m->n_in; k++) m->in[8 + 2 * k + (l >= MORE_DIMS)].shape[l % MORE_DIMS] = e.stride[k][l];
-  }
-  more_result(p, 0, m->in[0].type, (int32_t)n_out, shape);
-  more_work(p, run_einsum, m->out[0].count, work * m->n_in);
+  gemm g;
+  gemm_of(m, &g);
+  more_loop(p, run_gemm, m->out[0].count > 0 ? gemm_units(&g) : 0, gemm_steps(&g));
 }
 
 /* ---------------------------------------------------------------- Det */

@@ -174,6 +174,10 @@ enum { MORE_PRODUCTS = 32768 };
 int32_t more_dot(int type, const int16_t *a, const void *b, int64_t n);
 void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n);
 
+/* softmax.c: rows of n elements, inner apart; float64. */
+void more_run_softmax_f64(const more_op *m, const more_args *a, int64_t first, int64_t last, int64_t n, int64_t inner,
+                          bool log_of_it);
+
 /* norm_fast.c: RMSNormalization of float32, as norm.c leaves it. */
 void more_run_rms_rows(const more_op *m, const more_args *a, int64_t first, int64_t last);
 

@@ -2,6 +2,8 @@
  * end in a mean. */
 #include "more.h"
 
+#include "plugins/common/ref/norm_rows.h"
+
 #include <math.h>
 
 /* ---------------------------------------------------------------- over the last dimensions */
@@ -39,6 +41,32 @@ static void run_rows(const more_op *m, const more_args *a, int64_t first, int64_
   }
 }
 
+/* Of float64, where scale and bias have the shape of a row. */
+static void run_rows_fast(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const ref_norm_rows *rows = ref_norm_rows_of(true);
+  const int64_t n = m->i[N];
+  int64_t work = 0;
+  for (int64_t r = first; r < last; r++) {
+    const double *x = (const double *)a->in[0] + r * n;
+    const double mean = m->i[MEAN] ? rows->sum(x, n) / (double)n : 0;
+    const double inverse = 1 / sqrt(rows->squares(x, n, mean) / (double)n + m->f[0]);
+    if (more_tick(m, &work, 3 * n)) return;
+    if (a->out[0] != NULL) rows->scale(x, n, mean, inverse, a->in[1], a->in[2], (double *)a->out[0] + r * n);
+    if (a->out[1] != NULL) more_put(&m->out[1], a->out[1], r, mean);
+    if (a->out[2] != NULL) more_put(&m->out[2], a->out[2], r, inverse);
+  }
+}
+
+static bool is_row(const more_op *m, uint32_t k) {
+  const more_value *x = &m->in[0], *v = &m->in[k];
+  bool same = v->count == m->i[N] && v->ndim <= x->ndim && v->type == x->type;
+  for (int32_t d = 0; same && d < v->ndim; d++) {
+    const int64_t size = x->shape[x->ndim - v->ndim + d];
+    same = v->shape[d] == size || more_count(v->shape, 0, d + 1) == 1;
+  }
+  return same;
+}
+
 static void fits(more_plan *p, uint32_t k) {
   int64_t shape[MORE_DIMS];
   int32_t ndim = p->m->in[0].ndim;
@@ -72,6 +100,8 @@ void more_setup_normalize(more_plan *p) {
                     scale->count == m->i[N] && scale->ndim > 0 &&
                     scale->shape[scale->ndim - 1] == x->shape[x->ndim - 1];
   if (fast) more_loop(p, more_run_rms_rows, more_count(x->shape, 0, axis), (double)x->count);
+  else if (x->type == REF_TYPE_F64 && x->count > 0 && is_row(m, 1) && (!more_operand(p, 2) || is_row(m, 2)))
+    more_loop(p, run_rows_fast, more_count(x->shape, 0, axis), 6 * (double)x->count);
   else more_work(p, run_rows, more_count(x->shape, 0, axis), 4 * (double)x->count);
 }
 
@@ -106,6 +136,28 @@ static void run_groups(const more_op *m, const more_args *a, int64_t first, int6
   }
 }
 
+/* Of float32 and float64. */
+static void run_groups_fast(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t plane = m->i[PLANE], n = m->i[PER_GROUP] * plane;
+  const ref_norm_rows *rows = ref_norm_rows_of(x->type == REF_TYPE_F64);
+  int64_t work = 0;
+  for (int64_t u = first; u < last; u++) {
+    const int64_t group = u % m->i[GROUPS];
+    const char *in = (const char *)a->in[0] + u * n * x->size;
+    char *out = (char *)a->out[0] + u * n * x->size;
+    double mean, variance;
+    ref_norm_measure(rows, in, n, &mean, &variance);
+    if (more_tick(m, &work, 3 * n)) return;
+    const double inverse = 1 / sqrt(variance + m->f[0]);
+    for (int64_t j = 0; j < m->i[PER_GROUP]; j++) {
+      const int64_t c = m->i[BY_GROUP] ? group : group * m->i[PER_GROUP] + j, at = j * plane * x->size;
+      rows->shift(in + at, plane, mean, inverse * more_get(&m->in[1], a->in[1], c), more_get(&m->in[2], a->in[2], c),
+                  out + at);
+    }
+  }
+}
+
 void more_setup_group_norm(more_plan *p) {
   more_op *m = p->m;
   const more_value *x = &m->in[0];
@@ -125,7 +177,9 @@ void more_setup_group_norm(more_plan *p) {
   more_shape_is(p, 1, 1, m->i[BY_GROUP] ? &m->i[GROUPS] : &x->shape[1]);
   more_shape_is(p, 2, 1, m->i[BY_GROUP] ? &m->i[GROUPS] : &x->shape[1]);
   more_result_like(p, 0, 0);
-  more_work(p, run_groups, x->shape[0] * m->i[GROUPS], 4 * (double)x->count);
+  if (x->type == REF_TYPE_F32 || x->type == REF_TYPE_F64)
+    more_loop(p, run_groups_fast, x->shape[0] * m->i[GROUPS], 6 * (double)x->count);
+  else more_work(p, run_groups, x->shape[0] * m->i[GROUPS], 4 * (double)x->count);
 }
 
 /* ---------------------------------------------------------------- MeanVarianceNormalization */
@@ -202,6 +256,63 @@ static void run_lp(const more_op *m, const more_args *a, int64_t first, int64_t 
   }
 }
 
+/* Rows of float32 and float64 that lie side by side. */
+static void run_lp_rows(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const ref_norm_rows *rows = ref_norm_rows_of(x->type == REF_TYPE_F64);
+  const int64_t n = m->i[0];
+  int64_t work = 0;
+  for (int64_t r = first; r < last; r++) {
+    const char *in = (const char *)a->in[0] + r * n * x->size;
+    char *out = (char *)a->out[0] + r * n * x->size;
+    const double sum = m->i[2] == 1 ? rows->sizes(in, n) : sqrt(rows->squares(in, n, 0));
+    if (more_tick(m, &work, 2 * n)) return;
+    for (int64_t j = 0; j < n; j++) {
+      if (x->type == REF_TYPE_F64)
+        ((double *)(void *)out)[j] = sum != 0 ? ((const double *)(const void *)in)[j] / sum : 0;
+      else ((float *)(void *)out)[j] = sum != 0 ? (float)((double)((const float *)(const void *)in)[j] / sum) : 0;
+    }
+  }
+}
+
+/* The same of columns, some beside each other at a time; a unit is such a piece. */
+enum { PIECE = 64 };
+
+#define LP_COLUMNS(name, T) \
+  static bool name(const more_op *m, const T *x, T *y, int64_t width, int64_t *work) { \
+    const int64_t n = m->i[0], inner = m->i[1]; \
+    double sum[PIECE] = {0}; \
+    for (int64_t j = 0; j < n; j++) { \
+      for (int64_t c = 0; c < width; c++) { \
+        const double v = (double)x[j * inner + c]; \
+        sum[c] += m->i[2] == 1 ? fabs(v) : v * v; \
+      } \
+      if (more_tick(m, work, width)) return false; \
+    } \
+    for (int64_t c = 0; c < width && m->i[2] != 1; c++) sum[c] = sqrt(sum[c]); \
+    for (int64_t j = 0; j < n; j++) { \
+      for (int64_t c = 0; c < width; c++) y[j * inner + c] = sum[c] != 0 ? (T)((double)x[j * inner + c] / sum[c]) : 0; \
+      if (more_tick(m, work, width)) return false; \
+    } \
+    return true; \
+  }
+
+LP_COLUMNS(lp_columns_f32, float)
+LP_COLUMNS(lp_columns_f64, double)
+
+static void run_lp_columns(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t n = m->i[0], inner = m->i[1], across = (inner + PIECE - 1) / PIECE;
+  int64_t work = 0;
+  for (int64_t u = first; u < last; u++) {
+    const int64_t c = u % across * PIECE, at = u / across * n * inner + c,
+                  width = inner - c < PIECE ? inner - c : PIECE;
+    const bool good = m->in[0].type == REF_TYPE_F64
+                          ? lp_columns_f64(m, (const double *)a->in[0] + at, (double *)a->out[0] + at, width, &work)
+                          : lp_columns_f32(m, (const float *)a->in[0] + at, (float *)a->out[0] + at, width, &work);
+    if (!good) return;
+  }
+}
+
 void more_setup_lp_norm(more_plan *p) {
   const more_value *x = &p->m->in[0];
   const int64_t axis = more_axis(p, more_int(p, "axis", -1), x->ndim);
@@ -212,7 +323,11 @@ void more_setup_lp_norm(more_plan *p) {
   p->m->i[0] = x->shape[axis];
   p->m->i[1] = more_count(x->shape, axis + 1, x->ndim);
   more_result_like(p, 0, 0);
-  more_work(p, run_lp, p->m->i[0] > 0 ? x->count / p->m->i[0] : 1, 2 * (double)x->count);
+  const bool fast = (x->type == REF_TYPE_F32 || x->type == REF_TYPE_F64) && x->count > 0;
+  const int64_t across = (p->m->i[1] + PIECE - 1) / PIECE;
+  if (fast && p->m->i[1] == 1) more_loop(p, run_lp_rows, x->count / p->m->i[0], 6 * (double)x->count);
+  else if (fast) more_loop(p, run_lp_columns, x->count / p->m->i[0] / p->m->i[1] * across, 6 * (double)x->count);
+  else more_work(p, run_lp, p->m->i[0] > 0 ? x->count / p->m->i[0] : 1, 2 * (double)x->count);
 }
 
 /* ---------------------------------------------------------------- losses */

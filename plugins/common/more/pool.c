@@ -1,4 +1,5 @@
 /* Pools of any type: AveragePool, LpPool, MaxPool with its indices; MaxUnpool, GlobalLpPool. */
+#include "plugins/common/ref/pool_rows.h"
 #include "window.h"
 
 #include <math.h>
@@ -19,6 +20,7 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
   const int64_t places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
   const more_value *x = &m->in[0];
   const double power = (double)m->i[POWER];
+  const bool squares = m->i[POWER] == 2, sizes = m->i[POWER] == 1;
   int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t base = u / places * plane;
@@ -34,16 +36,47 @@ static void run_pool(const more_op *m, const more_args *a, int64_t first, int64_
         sum = y;
         best = at;
       } else if (m->i[WHAT] != MAXIMUM) {
-        sum += m->i[WHAT] == LP ? pow(fabs(y), power) : y;
+        sum += m->i[WHAT] != LP ? y : squares ? y * y : sizes ? fabs(y) : pow(fabs(y), power);
       }
     }
     const double count = m->i[COUNT_PADS] != 0 ? r.padded : (double)r.taps;
     if (m->i[WHAT] == AVERAGE) sum = count > 0 ? sum / count : 0;
-    if (m->i[WHAT] == LP) sum = pow(sum, 1 / power);
+    if (m->i[WHAT] == LP && !sizes) sum = squares ? sqrt(sum) : pow(sum, 1 / power);
     if (m->i[WHAT] == MAXIMUM && best < 0) sum = more_lowest(x->type);
     if (a->out[0] != NULL) more_put(&m->out[0], a->out[0], u, sum);
     if (a->out[1] != NULL)
       ((int64_t *)a->out[1])[u] = base + (best < 0 ? 0 : m->i[COLUMNS] != 0 ? column_major(m, best) : best);
+  }
+}
+
+static ref_window window_of(const more_op *m) {
+  ref_window w;
+  for (int d = 0; d < REF_SPATIAL; d++) {
+    const int64_t k = d - (REF_SPATIAL - m->i[W_SPATIAL]);
+    w.in[d] = k < 0 ? 1 : m->i[W_IN + k];
+    w.out[d] = k < 0 ? 1 : m->i[W_OUT + k];
+    w.kernel[d] = k < 0 ? 1 : m->i[W_KERNEL + k];
+    w.stride[d] = k < 0 ? 1 : m->i[W_STRIDE + k];
+    w.dilation[d] = k < 0 ? 1 : m->i[W_DILATION + k];
+    w.pad[d] = k < 0 ? 0 : m->i[W_PAD + k];
+  }
+  return w;
+}
+
+/* The greatest, without where it is. A unit is a plane. */
+static void run_max_planes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const ref_window w = window_of(m);
+  const ref_pool_row row = ref_pool_max_row(m->in[0].type);
+  const int64_t places = ref_pool_places(&w), size = m->in[0].size, in = w.in[0] * w.in[1] * w.in[2];
+  int64_t work = 0;
+  for (int64_t u = first; u < last; u++) {
+    char *out = (char *)a->out[0] + u * w.out[0] * w.out[1] * w.out[2] * size;
+    for (int64_t i = 0; i < w.out[0] * w.out[1]; i++, out += w.out[2] * size) {
+      if (more_tick(m, &work, 1 + w.out[2] * (int64_t)ref_pool_taps(&w) / 4)) return;
+      for (int64_t x = 0; x < w.out[2]; x += places)
+        row(&w, (const char *)a->in[0] + u * in * size, i / w.out[1], i % w.out[1], x,
+            w.out[2] - x < places ? w.out[2] - x : places, out + x * size);
+    }
   }
 }
 
@@ -66,7 +99,12 @@ void more_setup_pool(more_plan *p) {
   memcpy(shape + 2, m->i + W_OUT, (size_t)m->i[W_SPATIAL] * sizeof *shape);
   more_result(p, 0, m->in[0].type, m->in[0].ndim, shape);
   more_result(p, 1, REF_TYPE_I64, m->in[0].ndim, shape);
-  more_work(p, run_pool, m->out[0].count, (double)m->out[0].count * more_window_most_taps(m) * 4);
+  const ref_window w = window_of(m);
+  const double taps = (double)m->out[0].count * more_window_most_taps(m);
+  if (m->i[WHAT] == MAXIMUM && !m->out[1].here && m->in[0].count > 0 && ref_pool_max_row(m->in[0].type) != NULL &&
+      ref_pool_places(&w) > 0)
+    more_loop(p, run_max_planes, m->out[0].count > 0 ? shape[0] * shape[1] : 0, taps);
+  else more_work(p, run_pool, m->out[0].count, taps * 4);
 }
 
 /* ---------------------------------------------------------------- GlobalLpPool, MaxUnpool */
@@ -78,9 +116,10 @@ static void run_global(const more_op *m, const more_args *a, int64_t first, int6
     int64_t work = 0;
     for (int64_t j = 0; j < n; j++) {
       if (more_tick(m, &work, 16)) return;
-      sum += pow(fabs(more_get(&m->in[0], a->in[0], u * n + j)), (double)m->i[0]);
+      const double y = fabs(more_get(&m->in[0], a->in[0], u * n + j));
+      sum += m->i[0] == 2 ? y * y : m->i[0] == 1 ? y : pow(y, (double)m->i[0]);
     }
-    more_put(&m->out[0], a->out[0], u, pow(sum, 1 / (double)m->i[0]));
+    more_put(&m->out[0], a->out[0], u, m->i[0] == 2 ? sqrt(sum) : pow(sum, 1 / (double)m->i[0]));
   }
 }
 

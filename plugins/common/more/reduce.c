@@ -220,6 +220,10 @@ void more_setup_hardmax(more_plan *p) {
 static void run_softmax(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER];
+  if (x->type == REF_TYPE_F64) {
+    more_run_softmax_f64(m, a, first, last, n, inner, m->i[PRODUCT] != 0);
+    return;
+  }
   for (int64_t r = first; r < last; r++) {
     const int64_t base = r / inner * inner * n + r % inner;
     double most = -(double)INFINITY, sum = 0;

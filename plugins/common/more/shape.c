@@ -101,14 +101,23 @@ void more_setup_range(more_plan *p) {
 
 /* ---------------------------------------------------------------- DepthToSpace, SpaceToDepth */
 
-/* Element i of the result as a place of the operand: sizes of up to six dimensions of the result, and their strides. */
+/* m->i: six dimensions of the result, and the strides of the operand along them. */
+static uint64_t blocks_of(const more_op *m, ref_strided *t) {
+  uint64_t units = 0;
+  ref_strided_start(t, m->in[0].size, 0, 6, m->i, m->i + 8, &units);
+  return units;
+}
+
 static void run_blocks(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const size_t size = m->out[0].size;
-  for (int64_t i = first; i < last; i++) {
-    int64_t at = 0, rest = i;
-    for (int d = 6; d-- > 0; rest /= m->i[d]) at += rest % m->i[d] * m->i[8 + d];
-    memcpy((char *)a->out[0] + (size_t)i * size, (const char *)a->in[0] + (size_t)at * size, size);
-  }
+  ref_strided t;
+  blocks_of(m, &t);
+  ref_strided_run(&t, a->in[0], a->out[0], (uint64_t)first, (uint64_t)last);
+}
+
+static void plan_blocks(more_plan *p) {
+  ref_strided t;
+  const int64_t count = p->m->in[0].count;
+  if (more_ok(p)) more_loop(p, run_blocks, count > 0 ? (int64_t)blocks_of(p->m, &t) : 0, (double)count);
 }
 
 void more_setup_depth_to_space(more_plan *p) {
@@ -127,7 +136,7 @@ void more_setup_depth_to_space(more_plan *p) {
   memcpy(m->i, sizes, sizeof sizes);
   memcpy(m->i + 8, strides, sizeof strides);
   more_result(p, 0, m->in[0].type, 4, shape);
-  more_work(p, run_blocks, m->in[0].count, 0);
+  plan_blocks(p);
 }
 
 void more_setup_space_to_depth(more_plan *p) {
@@ -147,7 +156,7 @@ void more_setup_space_to_depth(more_plan *p) {
   memcpy(m->i, crd != 0 ? crd_sizes : dcr_sizes, sizeof dcr_sizes);
   memcpy(m->i + 8, crd != 0 ? crd_strides : dcr_strides, sizeof dcr_strides);
   more_result(p, 0, m->in[0].type, 4, shape);
-  more_work(p, run_blocks, m->in[0].count, 0);
+  plan_blocks(p);
 }
 
 /* ---------------------------------------------------------------- ReverseSequence */
@@ -192,21 +201,45 @@ static int64_t source(int64_t i, int64_t n, int64_t mode) {
   return i < n ? i : period - i;
 }
 
+/* A unit is a row along the last dimension. */
 static void run_pad(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0], *y = &m->out[0];
-  for (int64_t i = first; i < last; i++) {
-    int64_t at = 0, rest = i, step = 1;
-    for (int32_t d = y->ndim; d-- > 0; rest /= y->shape[d], step *= x->shape[d]) {
+  const int32_t inner = y->ndim - 1;
+  const int64_t n = inner < 0 ? 1 : y->shape[inner], have = inner < 0 ? 1 : x->shape[inner];
+  const int64_t before = inner < 0 ? 0 : m->i[BEFORE + inner], size = y->size;
+  int64_t work = 0;
+  for (int64_t u = first; u < last; u++) {
+    int64_t at = 0, rest = u, step = have;
+    for (int32_t d = inner; d-- > 0 && at >= 0; rest /= y->shape[d], step *= x->shape[d]) {
       const int64_t place = source(rest % y->shape[d] - m->i[BEFORE + d], x->shape[d], m->i[A]);
-      if (place < 0 || at < 0) at = -1;
-      else at += place * step;
-      if (at < 0) break;
+      at = place < 0 ? -1 : at + place * step;
     }
-    char *to = (char *)a->out[0] + (size_t)i * y->size;
-    if (at >= 0) memcpy(to, (const char *)a->in[0] + (size_t)at * y->size, y->size);
-    else if (m->i[B] != 0 && a->in[2] != NULL) memcpy(to, a->in[2], y->size);
-    else memset(to, 0, y->size);
+    char *to = (char *)a->out[0] + u * n * size;
+    const char *row = at >= 0 && a->in[0] != NULL ? (const char *)a->in[0] + at * size : NULL;
+    const char *filled = m->i[B] != 0 ? a->in[2] : NULL;
+    if (more_tick(m, &work, 4 * n)) return;
+    for (int64_t i = 0; i < n;) {
+      const int64_t from = i - before;
+      if (row != NULL && from >= 0 && from < have) { /* as it is */
+        const int64_t some = have - from < n - i ? have - from : n - i;
+        memcpy(to + i * size, row + from * size, (size_t)(some * size));
+        i += some;
+        continue;
+      }
+      const int64_t place = row != NULL ? source(from, have, m->i[A]) : -1;
+      if (place >= 0) memcpy(to + i * size, row + place * size, (size_t)size);
+      else if (filled != NULL) memcpy(to + i * size, filled, (size_t)size);
+      else memset(to + i * size, 0, (size_t)size);
+      i++;
+    }
   }
+}
+
+/* Once the result is known. */
+static void plan_pad(more_plan *p) {
+  const more_value *y = &p->m->out[0];
+  const int64_t n = y->ndim > 0 ? y->shape[y->ndim - 1] : 1;
+  if (more_ok(p)) more_loop(p, run_pad, n > 0 ? y->count / n : 0, 4 * (double)y->count);
 }
 
 void more_setup_pad(more_plan *p) {
@@ -233,7 +266,7 @@ void more_setup_pad(more_plan *p) {
     shape[d] = x->shape[d] + pads[i] + pads[count + i];
   }
   more_result(p, 0, x->type, x->ndim, shape);
-  more_work(p, run_pad, m->out[0].count, (double)m->out[0].count);
+  plan_pad(p);
 }
 
 void more_setup_center_crop_pad(more_plan *p) {
@@ -255,5 +288,5 @@ void more_setup_center_crop_pad(more_plan *p) {
     m->i[BEFORE + d] = sizes[i] > have ? (sizes[i] - have) / 2 : -((have - sizes[i]) / 2);
   }
   more_result(p, 0, x->type, x->ndim, shape);
-  more_work(p, run_pad, m->out[0].count, (double)m->out[0].count);
+  plan_pad(p);
 }

@@ -128,8 +128,24 @@ __attribute__((target("avx512f"))) static uint64_t look_wide(const int64_t *at, 
   return i;
 }
 
+/* The same without AVX-512. */
+__attribute__((target("avx2"))) static uint64_t look_narrow(const int64_t *at, uint64_t n, int64_t low, int64_t high,
+                                                            bool *bad) {
+  const __m256i least = _mm256_set1_epi64x(low), most = _mm256_set1_epi64x(high);
+  __m256i out = _mm256_setzero_si256();
+  uint64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const __m256i v = _mm256_loadu_si256((const void *)(at + i));
+    out = _mm256_or_si256(out, _mm256_or_si256(_mm256_cmpgt_epi64(least, v), _mm256_cmpgt_epi64(v, most)));
+  }
+  *bad = _mm256_testz_si256(out, out) == 0;
+  return i;
+}
+
 static uint64_t look(const ref_indices *x, const void *data, uint64_t first, uint64_t last, bool *bad) {
   *bad = false;
+  if (x->wide && !__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx2"))
+    return look_narrow((const int64_t *)data + first, last - first, x->low[0], x->high[0], bad);
   if (!x->wide || !__builtin_cpu_supports("avx512f")) return 0;
   return look_wide((const int64_t *)data + first, last - first, x->low[0], x->high[0], bad);
 }
@@ -166,7 +182,11 @@ static bool hold(const ref_indices *x, const void *data, uint64_t first, uint64_
       }
     return bad == 0;
   }
-  for (uint64_t i = first; i < last && bad == 0; i++) bad = !holds(x, number(x, data, i), (uint32_t)(i % x->columns));
+  uint32_t column = (uint32_t)(first % x->columns);
+  for (uint64_t i = first; i < last && bad == 0; i++) {
+    bad = !holds(x, number(x, data, i), column);
+    if (++column == x->columns) column = 0;
+  }
   return bad == 0;
 }
 

@@ -1,7 +1,7 @@
 /* BatchNormalization, InstanceNormalization, LayerNormalization and LRN in float32. Sums are in float64. A unit is a
  * plane of a channel; of LayerNormalization a row of what is normalised together. */
+#include "norm_rows.h"
 #include "ref_op.h"
-#include "sum.h"
 
 #include <math.h>
 
@@ -12,6 +12,7 @@ static const float *operand(const ref_op *op, void *const *inputs, uint32_t k) {
 static void batch_norm(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                        uint64_t last) {
   const ref_norm *f = &op->u.norm;
+  const ref_norm_rows *rows = ref_norm_rows_of(false);
   const float *scale = operand(op, inputs, 1), *bias = operand(op, inputs, 2);
   const float *mean = operand(op, inputs, 3), *variance = operand(op, inputs, 4);
   (void)workspace;
@@ -20,24 +21,20 @@ static void batch_norm(const ref_op *op, void *const *inputs, void *const *outpu
     const float times = scale[c] / sqrtf(variance[c] + f->epsilon), plus = bias[c], middle = mean[c];
     const float *in = operand(op, inputs, 0) + unit * (uint64_t)f->inner;
     float *out = (float *)outputs[0] + unit * (uint64_t)f->inner;
-    for (int64_t i = 0; i < f->inner; i++) out[i] = (in[i] - middle) * times + plus;
+    rows->shift(in, f->inner, (double)middle, (double)times, (double)plus, out);
   }
 }
 
 /* Mean of n elements, and 1 over their deviation. */
-static void measure(const float *x, int64_t n, float epsilon, double *mean, double *less) {
-  double sum = 0;
-  *mean = ref_sum_f32(x, n) / (double)n;
-  for (int64_t i = 0; i < n; i++) {
-    const double d = (double)x[i] - *mean;
-    sum += d * d;
-  }
-  *less = 1.0 / sqrt(sum / (double)n + (double)epsilon);
+static void measure(const ref_norm_rows *rows, const float *x, int64_t n, float epsilon, double *mean, double *less) {
+  ref_norm_measure(rows, x, n, mean, less);
+  *less = 1.0 / sqrt(*less + (double)epsilon);
 }
 
 static void instance_norm(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                           uint64_t last) {
   const ref_norm *f = &op->u.norm;
+  const ref_norm_rows *rows = ref_norm_rows_of(false);
   const float *scale = operand(op, inputs, 1), *bias = operand(op, inputs, 2);
   int64_t work = 0;
   (void)workspace;
@@ -46,16 +43,16 @@ static void instance_norm(const ref_op *op, void *const *inputs, void *const *ou
     const float *in = operand(op, inputs, 0) + unit * (uint64_t)f->inner;
     float *out = (float *)outputs[0] + unit * (uint64_t)f->inner;
     double mean, less;
-    measure(in, f->inner, f->epsilon, &mean, &less);
+    measure(rows, in, f->inner, f->epsilon, &mean, &less);
     if (ref_tick(op, &work, 3 * f->inner)) return;
-    const float middle = (float)mean, times = (float)(less * (double)scale[c]), plus = bias[c];
-    for (int64_t i = 0; i < f->inner; i++) out[i] = (in[i] - middle) * times + plus;
+    rows->shift(in, f->inner, mean, less * (double)scale[c], (double)bias[c], out);
   }
 }
 
 static void layer_norm(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                        uint64_t last) {
   const ref_norm *f = &op->u.norm;
+  const ref_norm_rows *rows = ref_norm_rows_of(false);
   const float *scale = operand(op, inputs, 1), *bias = operand(op, inputs, 2);
   int64_t work = 0;
   (void)workspace;
@@ -63,13 +60,11 @@ static void layer_norm(const ref_op *op, void *const *inputs, void *const *outpu
     const float *in = operand(op, inputs, 0) + unit * (uint64_t)f->n;
     float *out = (float *)outputs[0] + unit * (uint64_t)f->n;
     double mean, less;
-    measure(in, f->n, f->epsilon, &mean, &less);
+    measure(rows, in, f->n, f->epsilon, &mean, &less);
     if (ref_tick(op, &work, 3 * f->n)) return;
-    const float middle = (float)mean, times = (float)less;
-    for (int64_t i = 0; i < f->n; i++) out[i] = (in[i] - middle) * times * scale[i];
-    for (int64_t i = 0; i < f->n && bias != NULL; i++) out[i] += bias[i];
-    if (op->result[1] != UINT32_MAX) ((float *)outputs[op->result[1]])[unit] = middle;
-    if (op->result[2] != UINT32_MAX) ((float *)outputs[op->result[2]])[unit] = times;
+    rows->scale(in, f->n, mean, less, scale, bias, out);
+    if (op->result[1] != UINT32_MAX) ((float *)outputs[op->result[1]])[unit] = (float)mean;
+    if (op->result[2] != UINT32_MAX) ((float *)outputs[op->result[2]])[unit] = (float)less;
   }
 }
 

@@ -66,6 +66,23 @@ static int64_t source(const ref_pad *p, int32_t d, int64_t i) {
 }
 
 /* A unit is a row along the last dimension. */
+/* n times the element of that size. */
+#define FILL_WITH(T) \
+  { \
+    T x; \
+    memcpy(&x, element, sizeof x); \
+    for (int64_t i = 0; i < n; i++) ((T *)(void *)out)[i] = x; \
+    return; \
+  }
+
+static void fill_elements(char *out, const char *element, uint32_t size, int64_t n) {
+  if (size == 1) FILL_WITH(uint8_t)
+  if (size == 2) FILL_WITH(uint16_t)
+  if (size == 4) FILL_WITH(uint32_t)
+  if (size == 8) FILL_WITH(uint64_t)
+  for (int64_t i = 0; i < n; i++) memcpy(out + i * size, element, size);
+}
+
 static void pad_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                      uint64_t last) {
   static const uint64_t zero[2] = {0, 0};
@@ -94,10 +111,15 @@ static void pad_rows(const ref_op *op, void *const *inputs, void *const *outputs
     if (high > low) {
       memcpy(out + low * p->size, in + (low - p->before[inner]) * p->size, (size_t)(high - low) * p->size);
     }
+    if (at < 0 || p->mode == FILL) {
+      fill_elements(out, fill, p->size, low);
+      fill_elements(out + high * p->size, fill, p->size, row - high);
+      continue;
+    }
     for (int64_t i = 0; i < row; i++) {
       if (i == low) i = high;
       if (i >= row) break;
-      const int64_t from = at < 0 ? -1 : source(p, inner, i);
+      const int64_t from = source(p, inner, i);
       memcpy(out + i * p->size, from < 0 ? fill : in + from * p->size, p->size);
     }
   }

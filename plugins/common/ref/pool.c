@@ -1,6 +1,7 @@
 /* MaxPool, AveragePool and the global pools. A unit is a plane: one channel of one image. */
-#include "ref_op.h"
+#include "pool_rows.h"
 #include "sum.h"
+#include "types.h"
 
 #include <math.h>
 
@@ -91,7 +92,8 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
   const uint64_t out_plane = (uint64_t)ref_product(w->out, REF_SPATIAL);
   const float nothing = 0; /* stands for a plane without elements */
   int64_t work = 0;
-  const int64_t row = 1 + w->out[2] * (int64_t)ref_pool_taps(w);
+  const int64_t row = 1 + w->out[2] * (int64_t)ref_pool_taps(w) / 4, places = ref_pool_places(w);
+  const ref_pool_row fast = ref_pool_max_row(REF_TYPE_F32);
   (void)workspace;
   for (uint64_t p = first; p < last; p++) {
     const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + p * in_plane : &nothing;
@@ -99,14 +101,16 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
     for (int64_t z = 0; z < w->out[0]; z++) {
       for (int64_t y = 0; y < w->out[1]; y++, out += w->out[2]) {
         if (ref_tick(op, &work, row)) return;
-        max_row(w, in, z, y, out);
+        for (int64_t x = 0; x < w->out[2] && places > 0; x += places)
+          fast(w, in, z, y, x, w->out[2] - x < places ? w->out[2] - x : places, out + x);
+        if (places == 0) max_row(w, in, z, y, out);
       }
     }
   }
 }
 
-/* The same with the place of each maximum: the first one where there are several. */
-static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+/* The same with the place of each maximum: the first one where there are several. For windows and planes of any size. */
+static void max_pool_where_any(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
                                uint64_t first, uint64_t last) {
   const ref_window *w = &op->u.pool.window;
   const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
@@ -144,6 +148,36 @@ static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *cons
   }
 }
 
+static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                               uint64_t first, uint64_t last) {
+  enum { PLACES = 256 };
+  const ref_window *w = &op->u.pool.window;
+  const int64_t in_plane = ref_product(w->in, REF_SPATIAL), row = 1 + PLACES * (int64_t)ref_pool_taps(w) / 2;
+  int32_t at[PLACES];
+  int64_t work = 0;
+  if (in_plane == 0 || in_plane > INT32_MAX || w->kernel[2] > w->in[2]) {
+    max_pool_where_any(op, inputs, outputs, workspace, first, last);
+    return;
+  }
+  const int64_t rows = w->out[0] * w->out[1];
+  for (int64_t u = (int64_t)first * rows; u < (int64_t)last * rows; u++) {
+    const int64_t p = u / rows, z = u % rows / w->out[1], y = u % w->out[1];
+    for (int64_t x = 0; x < w->out[2]; x += PLACES) {
+      const int64_t n = w->out[2] - x < PLACES ? w->out[2] - x : PLACES;
+      int64_t *where = (int64_t *)outputs[op->result[1]] + u * w->out[2] + x;
+      if (ref_tick(op, &work, row)) return;
+      ref_pool_where(w, (const float *)inputs[op->slot[0]] + p * in_plane, z, y, x, n,
+                     (float *)outputs[0] + u * w->out[2] + x, at);
+      for (int64_t i = 0; i < n; i++) {
+        int64_t best = at[i] < 0 ? 0 : at[i];
+        if (op->u.pool.column_major)
+          best = best / w->in[2] / w->in[1] + w->in[0] * (best / w->in[2] % w->in[1] + w->in[1] * (best % w->in[2]));
+        where[i] = p * in_plane + best;
+      }
+    }
+  }
+}
+
 heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err) {
   const ref_window *w = &op->u.pool.window;
   uint64_t results = 0;
@@ -153,8 +187,8 @@ heddle_status ref_plan_max_pool(const ref_node *n, ref_op *op, heddle_error *err
   region_value_count(n->out, &results);
   const double taps = ref_pool_taps(w);
   ref_set_work(op, op->result[1] != UINT32_MAX ? max_pool_where_f32 : max_pool_f32,
-               results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0, 4.0 * (double)results * taps,
-               4.0 * (double)results);
+               results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
+               (op->result[1] != UINT32_MAX ? 8.0 : 2.0) * (double)results * taps, 4.0 * (double)results);
   return HEDDLE_OK;
 }
 
@@ -168,8 +202,9 @@ static int64_t counted(const ref_pool *f, int d, int64_t at) {
   return n < w->kernel[d] ? n : w->kernel[d];
 }
 
-static void average_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
-                             uint64_t first, uint64_t last) {
+/* Of windows that are longer than a row's loops take. */
+static void average_pool_long(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                              uint64_t first, uint64_t last) {
   const ref_pool *f = &op->u.pool;
   const ref_window *w = &f->window;
   const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
@@ -200,6 +235,48 @@ static void average_pool_f32(const ref_op *op, void *const *inputs, void *const 
   }
 }
 
+/* What the sums of places from first on are divided by, along one dimension. */
+static double divisor(const ref_pool *f, int d, int64_t at) {
+  int64_t from, to;
+  if (f->count_pads) return (double)counted(f, d, at);
+  ref_window_taps(&f->window, d, at, at, &from, &to);
+  return to > from ? (double)(to - from) : 0;
+}
+
+static void average_pool_f32(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
+                             uint64_t first, uint64_t last) {
+  enum { PLACES = 256, FEW = 16 };
+  const ref_pool *f = &op->u.pool;
+  const ref_window *w = &f->window;
+  const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
+  const int64_t most = ref_pool_places(w), row = 1 + w->out[2] * (int64_t)ref_pool_taps(w) / 4;
+  const int64_t places = most < PLACES ? most : PLACES;
+  const bool few = ref_pool_taps(w) <= FEW;
+  const ref_pool_row sum = ref_pool_sum_row(few);
+  const float nothing = 0; /* stands for a plane without elements */
+  int64_t work = 0;
+  double count[PLACES], sums[PLACES];
+  if (places == 0) {
+    average_pool_long(op, inputs, outputs, workspace, first, last);
+    return;
+  }
+  for (int64_t x = 0; x < w->out[2]; x += places) {
+    const int64_t n = w->out[2] - x < places ? w->out[2] - x : places;
+    for (int64_t i = 0; i < n; i++) count[i] = divisor(f, 2, x + i);
+    for (uint64_t p = first; p < last; p++) {
+      const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + (int64_t)p * in_plane : &nothing;
+      for (int64_t i = 0; i < w->out[0] * w->out[1]; i++) {
+        const int64_t z = i / w->out[1], y = i % w->out[1];
+        const double rows = divisor(f, 0, z) * divisor(f, 1, y);
+        float *out = (float *)outputs[0] + (int64_t)p * positions + i * w->out[2] + x;
+        if (ref_tick(op, &work, row)) return;
+        sum(w, in, z, y, x, n, sums);
+        ref_pool_means(few, sums, count, rows, n, out);
+      }
+    }
+  }
+}
+
 heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error *err) {
   uint64_t results = 0;
   heddle_status s = ref_want_float32(n, err);
@@ -208,7 +285,7 @@ heddle_status ref_plan_average_pool(const ref_node *n, ref_op *op, heddle_error 
   region_value_count(n->out, &results);
   const double taps = ref_pool_taps(&op->u.pool.window);
   ref_set_work(op, average_pool_f32, results > 0 ? (uint64_t)(n->out->shape[0] * n->out->shape[1]) : 0,
-               10.0 * (double)results * taps, 4.0 * (double)results);
+               3.0 * (double)results * taps, 4.0 * (double)results);
   return HEDDLE_OK;
 }
 
@@ -223,7 +300,10 @@ static void global_max_pool_f32(const ref_op *op, void *const *inputs, void *con
     const float *in = (const float *)inputs[op->slot[0]] + (n > 0 ? p * n : 0);
     float most = -INFINITY;
     for (uint64_t i = 0, end; i < n;) {
-      for (end = n - i < PIECE ? n : i + PIECE; i < end; i++) most = in[i] > most || in[i] != in[i] ? in[i] : most;
+      end = n - i < PIECE ? n : i + PIECE;
+      const float here = ref_pool_max(in + i, (int64_t)(end - i));
+      most = here > most || here != here ? here : most;
+      i = end;
       if (ref_tick(op, &work, (int64_t)PIECE)) return;
     }
     ((float *)outputs[0])[p] = most;

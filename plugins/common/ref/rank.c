@@ -2,11 +2,11 @@
  * whatever the elements are. */
 #include "rank.h"
 
-enum { FEW = 32, CHUNK = 256 };
+enum { FEW = 32, CHUNK = 256, LOW = 16 };
 
-/* A heap is faster up to so many of each. */
+/* A heap is faster up to so many of each, and where it is low. */
 static bool is_few(int64_t n, int64_t k) {
-  return k <= n / 64;
+  return k <= n / 64 || (k <= LOW && k < n);
 }
 
 typedef struct progress {

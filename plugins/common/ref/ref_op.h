@@ -58,8 +58,16 @@ typedef struct ref_strided {
   int64_t offset, run; /* where it begins; elements that lie side by side in both */
   uint32_t size;       /* bytes of an element */
   int32_t dims;
+  int32_t across; /* the dimension whose elements lie side by side in the operand, where the run's do not; -1 */
+  uint32_t reserved;
   int64_t dim[REF_MAX_DIMS], stride[REF_MAX_DIMS];
 } ref_strided;
+
+/* turn.c. start: joins the dimensions of the result, of which there are at most REF_MAX_DIMS then (else false), and finds
+ * the units. run: units first to last; in is where the operand begins. */
+bool ref_strided_start(ref_strided *t, uint32_t size, int64_t offset, int32_t dims, const int64_t *dim,
+                       const int64_t *stride, uint64_t *units);
+void ref_strided_run(const ref_strided *t, const void *in, void *out, uint64_t first, uint64_t last);
 
 /* out[o, i, ...] = in[o, index[i], ...] */
 typedef struct ref_gather {

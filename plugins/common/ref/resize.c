@@ -240,7 +240,8 @@ static bool blend_rows(row *r, char *out, uint64_t rows) {
   for (int k = 0; k < KEPT; k++) r->kept[k].base = -1;
   for (uint64_t k = 0; k < rows; k++, out += (uint64_t)t->out[inner] * r->size, next_row(r)) {
     const bool outside = is_outside(r);
-    double acc[CHUNK] = {0};
+    double acc[CHUNK];
+    memset(acc, 0, (size_t)r->n * sizeof *acc);
     if (outside ? ref_tick(r->op, &r->work, r->n) : !gather(r, 0, 0, 1, acc)) return false;
     for (int64_t j = 0; j < r->n && t->crops; j++)
       if (outside || line[j * (1 + t->taps[inner])].first == REF_OUTSIDE) acc[j] = (double)t->extrapolation;

@@ -1,5 +1,6 @@
 /* Softmax and LogSoftmax along one axis, with the greatest element subtracted first. A unit is a row where the axis is
  * the last one, else up to 16 neighbouring columns. */
+#include "lanes_fast.h"
 #include "mathf.h"
 #include "ref_op.h"
 #include "sum.h"
@@ -7,7 +8,7 @@
 
 #include <math.h>
 
-enum { COLUMNS = 16 };
+enum { COLUMNS = 16, SHORT = 16 }; /* rows below SHORT are done before the wide loops are entered */
 
 /* The greatest element, NaN passed over: it comes out of the difference anyway. */
 static float greatest(const float *x, int64_t n) {
@@ -23,14 +24,23 @@ static float greatest(const float *x, int64_t n) {
   return most;
 }
 
-/* out[i] = e^(in[i] - most), which is at most 1; as LANES1_LONG does it. */
-static void exponentials(const float *in, int64_t n, float most, float *out) {
+/* out[i] = e^(in[i] - most), which is at most 1; with the CPU's widest vectors where it has them, else as LANES1_LONG
+ * does it. */
+static void exponentials(ref_lanes fast, const float *in, int64_t n, float most, float *out) {
   enum { STEP = 4 };
   float rest[STEP] = {0}, *to = rest;
   if (n <= 0) return;
+  if (fast != NULL) {
+    const void *operands[] = {out};
+    const float none[2] = {0};
+    REF_IVDEP
+    for (int64_t i = 0; i < n; i++) out[i] = in[i] - most;
+    fast(out, operands, n, none);
+    return;
+  }
   if (n < STEP) {
     memcpy(rest, in, (size_t)n * sizeof *in);
-    exponentials(rest, STEP, most, rest);
+    exponentials(NULL, rest, STEP, most, rest);
     memcpy(out, rest, (size_t)n * sizeof *in);
     return;
   }
@@ -49,14 +59,14 @@ static void exponentials(const float *in, int64_t n, float most, float *out) {
 }
 
 /* x - most - log(sum of e^(x - most)). The result may lie on the operand, so the exponentials go through a block. */
-static void log_row(const ref_op *op, const float *in, int64_t n, float most, float *out) {
+static void log_row(const ref_op *op, ref_lanes fast, const float *in, int64_t n, float most, float *out) {
   float block[REF_SUM_BLOCK];
   double sum = 0;
   int64_t work = 0;
   for (int64_t at = 0; at < n; at += REF_SUM_BLOCK) {
     if (ref_tick(op, &work, 4 * REF_SUM_BLOCK)) return;
     const int64_t some = n - at < REF_SUM_BLOCK ? n - at : REF_SUM_BLOCK;
-    exponentials(in + at, some, most, block);
+    exponentials(fast, in + at, some, most, block);
     sum += ref_sum_f32(block, some);
   }
   const float less = (float)log(sum);
@@ -67,6 +77,7 @@ static void log_row(const ref_op *op, const float *in, int64_t n, float most, fl
 static void softmax_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
   const int64_t n = op->u.softmax.n, PIECE = INT64_C(1) << 20;
+  const ref_lanes fast = n < SHORT ? NULL : ref_lanes_faster("Exp");
   int64_t work = 0;
   (void)workspace;
   for (uint64_t row = first; row < last; row++) {
@@ -75,11 +86,11 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
     const float most = greatest(in, n);
     if (ref_tick(op, &work, n)) return;
     if (op->u.softmax.log) {
-      log_row(op, in, n, most, out);
+      log_row(op, fast, in, n, most, out);
       continue;
     }
     for (int64_t at = 0; at < n; at += PIECE) {
-      exponentials(in + at, n - at < PIECE ? n - at : PIECE, most, out + at);
+      exponentials(fast, in + at, n - at < PIECE ? n - at : PIECE, most, out + at);
       if (ref_tick(op, &work, PIECE)) return;
     }
     const float sum = (float)ref_sum_f32(out, n);
@@ -91,6 +102,7 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
 static void softmax_columns(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
                             uint64_t first, uint64_t last) {
   const int64_t n = op->u.softmax.n, inner = op->u.softmax.inner;
+  const ref_lanes fast = ref_lanes_faster("Exp");
   const uint64_t across = ((uint64_t)inner + COLUMNS - 1) / COLUMNS;
   int64_t work = 0;
   (void)workspace;
@@ -116,7 +128,7 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
         for (int64_t c = 0; c < width; c++) e[c] = in[r * inner + c] - most[c];
       }
       e = block;
-      exponentials(e, some * width, 0, e);
+      exponentials(fast, e, some * width, 0, e);
       for (int64_t r = i; r < i + some; r++, e += width) {
         REF_IVDEP
         for (int64_t c = 0; c < width; c++) sum[c] += e[c];

@@ -1,64 +1,25 @@
-/* Operators that read one tensor with strides and write it densely: Transpose, Expand, Tile, Slice. A unit is a run of
- * elements along the last dimension. */
+/* Operators that read one tensor with strides and write it densely: Transpose, Expand, Tile, Slice. */
 #include "ref_op.h"
-#include "types.h"
 
-static void copy_runs(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
-                      uint64_t last) {
-  const ref_strided *t = &op->u.strided;
-  const int32_t inner = t->dims - 1; /* the run is along this one */
-  int64_t at[REF_MAX_DIMS], offset = t->offset;
-  uint64_t rest = first;
+static void copy_strided(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                         uint64_t last) {
   (void)workspace;
-  if (first >= last) return;
-  for (int32_t d = inner - 1; d >= 0; d--) {
-    at[d] = (int64_t)(rest % (uint64_t)t->dim[d]);
-    rest /= (uint64_t)t->dim[d];
-    offset += at[d] * t->stride[d];
-  }
-  const char *in = inputs[op->slot[0]];
-  char *out = (char *)outputs[0] + first * (uint64_t)t->run * t->size;
-  for (uint64_t unit = first; unit < last; unit++, out += t->run * t->size) {
-    ref_take(in + offset * t->size, t->stride[inner], t->size, t->run, out);
-    for (int32_t d = inner - 1; d >= 0; d--) {
-      offset += t->stride[d];
-      if (++at[d] < t->dim[d]) break;
-      at[d] = 0;
-      offset -= t->stride[d] * t->dim[d];
-    }
-  }
+  ref_strided_run(&op->u.strided, inputs[op->slot[0]], outputs[0], first, last);
 }
 
 heddle_status ref_set_strided(const ref_node *n, ref_op *op, int64_t offset, int32_t dims, const int64_t *out_dim,
                               const int64_t *stride, heddle_error *err) {
-  ref_strided *t = &op->u.strided;
-  uint64_t count = 0, bytes = 0;
+  uint64_t count = 0, bytes = 0, units = 0;
   char name[DTYPE_NAME_BYTES];
   if (!region_dtype_equal(n->in[0]->dtype, n->out->dtype)) {
     return ref_refuse(n, err, "the result is %s; it keeps its operand's type", region_dtype_name(n->out->dtype, name));
   }
-  t->dims = 0;
-  for (int32_t d = 0; d < dims; d++) {
-    if (out_dim[d] == 1) continue;
-    if (t->dims > 0 && t->stride[t->dims - 1] == stride[d] * out_dim[d]) {
-      t->dim[t->dims - 1] *= out_dim[d];
-      t->stride[t->dims - 1] = stride[d];
-      continue;
-    }
-    if (t->dims == REF_MAX_DIMS) return ref_refuse(n, err, "more than %d dimensions", REF_MAX_DIMS);
-    t->dim[t->dims] = out_dim[d];
-    t->stride[t->dims++] = stride[d];
-  }
-  if (t->dims == 0) {
-    t->dim[0] = t->stride[0] = 1;
-    t->dims = 1;
-  }
-  t->offset = offset;
-  t->size = (uint32_t)region_dtype_bytes(n->out->dtype);
-  t->run = t->dim[t->dims - 1];
+  if (!ref_strided_start(&op->u.strided, (uint32_t)region_dtype_bytes(n->out->dtype), offset, dims, out_dim, stride,
+                         &units))
+    return ref_refuse(n, err, "more than %d dimensions", REF_MAX_DIMS);
   region_value_count(n->out, &count);
   region_value_bytes(n->out, &bytes);
-  ref_set_work(op, copy_runs, count > 0 ? count / (uint64_t)t->run : 0, (double)count, 2.0 * (double)bytes);
+  ref_set_work(op, copy_strided, count > 0 ? units : 0, (double)count, 2.0 * (double)bytes);
   return HEDDLE_OK;
 }
 
