@@ -27,19 +27,35 @@ static bool read_tensor(const_dnnl_memory_desc_t md, int ndims, dnnl_dims_t dims
   return true;
 }
 
-/* An operand that is full or repeated along each dimension of the result. */
-static bool read_other(const_dnnl_memory_desc_t md, int ndims, const dnnl_dims_t result, onednn_sgemm_post *out) {
+/* An operand that is full or repeated along each dimension of the result. pixels: columns are all dimensions from the third on. */
+static bool read_other(const_dnnl_memory_desc_t md, int ndims, const dnnl_dims_t result, bool pixels,
+                       onednn_sgemm_post *out) {
   dnnl_dims_t dims, strides;
   if (!read_tensor(md, ndims, dims, strides)) return false;
   for (int i = 0; i < ndims; i++)
     if (dims[i] != 1 && dims[i] != result[i]) return false;
-  out->row = strides[ndims - 2];
-  out->column = strides[ndims - 1];
-  memcpy(out->batch, strides, (size_t)(ndims - 2) * sizeof *out->batch);
-  return out->column <= 1;
+  const int row = pixels ? 1 : ndims - 2, column = row + 1;
+  int64_t reach = 1;
+  out->row = strides[row];
+  out->column = 0;
+  for (int i = ndims - 1; i >= column; i--) { /* dense over all columns, or the same for all */
+    if (dims[i] != 1) {
+      if (strides[i] != reach || (out->column == 0 && reach != 1)) return false;
+      out->column = 1;
+    } else if (result[i] != 1 && out->column != 0) {
+      return false;
+    } else if (result[i] != 1) {
+      reach = -1; /* repeated: no other may follow */
+      continue;
+    }
+    reach *= dims[i];
+  }
+  memcpy(out->batch, strides, (size_t)row * sizeof *out->batch);
+  return true;
 }
 
-static bool read_posts(const_dnnl_primitive_desc_t pd, int ndims, const dnnl_dims_t result, onednn_sgemm *out) {
+static bool read_posts(const_dnnl_primitive_desc_t pd, int ndims, const dnnl_dims_t result, bool pixels,
+                       onednn_sgemm *out) {
   static const dnnl_alg_kind_t known[] = {dnnl_eltwise_relu,     dnnl_eltwise_clip, dnnl_eltwise_hardswish,
                                           dnnl_eltwise_logistic, dnnl_eltwise_tanh, dnnl_eltwise_gelu_tanh,
                                           dnnl_eltwise_gelu_erf, dnnl_binary_add,   dnnl_binary_mul,
@@ -59,7 +75,7 @@ static bool read_posts(const_dnnl_primitive_desc_t pd, int ndims, const dnnl_dim
         return false;
     } else {
       if (kind != dnnl_binary || dnnl_post_ops_get_params_binary(posts, i, &post->alg, &md) != dnnl_success ||
-          !read_other(md, ndims, result, post))
+          !read_other(md, ndims, result, pixels, post))
         return false;
       post->arg = (uint32_t)(DNNL_ARG_ATTR_MULTIPLE_POST_OP(i) | DNNL_ARG_SRC_1);
     }
@@ -73,15 +89,9 @@ static bool read_posts(const_dnnl_primitive_desc_t pd, int ndims, const dnnl_dim
 /* One row by a matrix that comes from memory each time is read as fast by oneDNN's kernel, which takes 2 ms to make. */
 #define MOST_OF_ROW (INT64_C(1) << 17)
 
-static bool read(const_dnnl_primitive_desc_t pd, onednn_sgemm *out) {
-  const char *name = "";
-  dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+static bool read_product(const_dnnl_primitive_desc_t pd, onednn_sgemm *out) {
   dnnl_dims_t a_dims, b_dims, dims, a, b, c;
   int32_t ndims = 0;
-  if (dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind) != dnnl_success || kind != dnnl_matmul ||
-      dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success ||
-      strncmp(name, "gemm", 4) != 0)
-    return false;
   const_dnnl_memory_desc_t dst = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_DST);
   const_dnnl_memory_desc_t bias = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_BIAS);
   if (dst == NULL || dnnl_memory_desc_query(dst, dnnl_query_ndims_s32, &ndims) != dnnl_success || ndims < 2 ||
@@ -113,9 +123,67 @@ static bool read(const_dnnl_primitive_desc_t pd, onednn_sgemm *out) {
   if (bias != NULL && dnnl_memory_desc_get_size(bias) > 0) {
     onednn_sgemm_post *post = &out->posts[out->n_posts++];
     *post = (onednn_sgemm_post){.alg = dnnl_binary_add, .arg = DNNL_ARG_BIAS};
-    if (!read_other(bias, ndims, dims, post)) return false;
+    if (!read_other(bias, ndims, dims, false, post)) return false;
   }
-  return read_posts(pd, ndims, dims, out);
+  return read_posts(pd, ndims, dims, false, out);
+}
+
+/* All of some dimensions' numbers are `number`. */
+static bool all_are(const_dnnl_primitive_desc_t pd, dnnl_query_t what, int n, int64_t number) {
+  const dnnl_dims_t *got = NULL;
+  if (dnnl_primitive_desc_query(pd, what, 0, (void *)&got) != dnnl_success || got == NULL) return false;
+  for (int i = 0; i < n; i++)
+    if ((*got)[i] != number) return false;
+  return true;
+}
+
+/* A convolution of one pixel is a product of the weights and each image, where channels lie one after another. */
+static bool read_convolution(const_dnnl_primitive_desc_t pd, onednn_sgemm *out) {
+  dnnl_dims_t in, weights, dims, a, b, c, bias_dims, bias;
+  int32_t ndims = 0;
+  int64_t pixels = 1;
+  const_dnnl_memory_desc_t dst = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_DST);
+  const_dnnl_memory_desc_t third = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_BIAS);
+  if (dst == NULL || dnnl_memory_desc_query(dst, dnnl_query_ndims_s32, &ndims) != dnnl_success || ndims < 3 ||
+      !read_tensor(dst, ndims, dims, c) ||
+      !read_tensor(dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_SRC), ndims, in, b) ||
+      !read_tensor(dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, DNNL_ARG_WEIGHTS), ndims, weights, a) ||
+      !all_are(pd, dnnl_query_strides, ndims - 2, 1) || !all_are(pd, dnnl_query_padding_l, ndims - 2, 0) ||
+      !all_are(pd, dnnl_query_padding_r, ndims - 2, 0))
+    return false;
+  for (int i = ndims - 1; i >= 2; i--) {
+    if (weights[i] != 1 || in[i] != dims[i] || (dims[i] != 1 && (b[i] != pixels || c[i] != pixels))) return false;
+    pixels *= dims[i];
+  }
+  if (weights[0] != dims[1] || weights[1] != in[1] || in[0] != dims[0]) return false;
+  *out = (onednn_sgemm){.n_batch = 1,
+                        .swapped = true,
+                        .matrix = {.rows = dims[1],
+                                   .columns = pixels,
+                                   .depth = in[1],
+                                   .a_row = a[0],
+                                   .a_col = a[1],
+                                   .b_row = b[1],
+                                   .b_col = 1,
+                                   .out_row = c[1]},
+                        .batch = {dims[0]},
+                        .b = {b[0]},
+                        .out = {c[0]}};
+  if (third != NULL && dnnl_memory_desc_get_size(third) > 0) {
+    if (!read_tensor(third, 1, bias_dims, bias) || bias_dims[0] != dims[1]) return false;
+    out->posts[out->n_posts++] = (onednn_sgemm_post){.alg = dnnl_binary_add, .arg = DNNL_ARG_BIAS, .row = bias[0]};
+  }
+  return read_posts(pd, ndims, dims, true, out);
+}
+
+static bool read(const_dnnl_primitive_desc_t pd, onednn_sgemm *out) {
+  const char *name = "";
+  dnnl_primitive_kind_t kind = dnnl_undefined_primitive;
+  if (dnnl_primitive_desc_query(pd, dnnl_query_primitive_kind, 0, &kind) != dnnl_success ||
+      dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success ||
+      strstr(name, "gemm") == NULL || strstr(name, "brg") != NULL)
+    return false;
+  return kind == dnnl_matmul ? read_product(pd, out) : kind == dnnl_convolution && read_convolution(pd, out);
 }
 
 bool onednn_sgemm_fits(const onednn *self) {
@@ -144,7 +212,8 @@ static void *address_of(int n_args, const dnnl_exec_arg_t *args, int arg) {
 }
 
 static void run(const onednn_sgemm *p, int n_args, const dnnl_exec_arg_t *args) {
-  const float *a = address_of(n_args, args, DNNL_ARG_SRC), *b = address_of(n_args, args, DNNL_ARG_WEIGHTS);
+  const float *a = address_of(n_args, args, p->swapped ? DNNL_ARG_WEIGHTS : DNNL_ARG_SRC);
+  const float *b = address_of(n_args, args, p->swapped ? DNNL_ARG_SRC : DNNL_ARG_WEIGHTS);
   float *out = address_of(n_args, args, DNNL_ARG_DST);
   onednn_sgemm_other others[ONEDNN_SGEMM_POSTS] = {{NULL, 0, 0}};
   int64_t at[DNNL_MAX_NDIMS] = {0};

@@ -27,7 +27,8 @@ enum { ONEDNN_SGEMM_POSTS = ONEDNN_POSTS + 1 };
 /* usable is false where the primitive is to run. */
 typedef struct onednn_sgemm {
   bool usable;
-  int n_batch; /* dimensions before the matrices */
+  bool swapped; /* the weights are on the left */
+  int n_batch;  /* dimensions before the matrices */
   uint32_t n_posts, reserved;
   onednn_sgemm_matrix matrix;
   int64_t batch[DNNL_MAX_NDIMS], a[DNNL_MAX_NDIMS], b[DNNL_MAX_NDIMS], out[DNNL_MAX_NDIMS];

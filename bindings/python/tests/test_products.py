@@ -1,9 +1,5 @@
 """Products of float32 on cpu of all shapes that a kernel treats apart, alone, in stacks, transposed and with what is computed on
-their results, against numpy in float64.
-
-labels: ctypes
-timeout: 300
-"""
+their results, against numpy in float64."""
 import math
 
 import heddle
@@ -97,6 +93,28 @@ def test_stacks(batch, repeated, shape):
     c = rng.normal(size=(*batch, 1, shape[2])).astype(np.float32)
     nodes = [helper.make_node("MatMul", ["a", "b"], ["t"]), helper.make_node("Add", ["t", "c"], ["y"])]
     near(run(nodes, {"a": a, "b": b, "c": c}, {}), a.astype(np.float64) @ b + c, shape[1] * 16)
+
+
+@pytest.mark.parametrize("image", [(1, 24, 9, 7), (3, 17, 4, 4), (2, 64, 1, 1)], ids=str)
+@pytest.mark.parametrize("strides, pads", [([1, 1], [0, 0, 0, 0]), ([2, 2], [1, 1, 1, 1]), ([1, 1], [1, 0, 0, 1])])
+@pytest.mark.parametrize("tail", ["", "Relu", "Add", "row"])
+def test_convolutions_of_one_pixel(image, strides, pads, tail):
+    """Those that are a product, and those that only look so."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=image).astype(np.float32)
+    w, c = rng.normal(size=(30, image[1], 1, 1)).astype(np.float32), rng.normal(size=30).astype(np.float32)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])))[:, :, ::strides[0], ::strides[1]]
+    want = np.einsum("oi,nihw->nohw", w[:, :, 0, 0], padded) + c[:, None, None]
+    nodes = [helper.make_node("Conv", ["x", "w", "c"], ["t" if tail else "y"], strides=strides, pads=pads)]
+    feed = {"x": x}
+    if tail == "Relu":
+        nodes.append(helper.make_node("Relu", ["t"], ["y"]))
+        want = np.maximum(want, 0)
+    elif tail:
+        feed["z"] = rng.normal(size=want.shape if tail == "Add" else (1, 30, 1, 1)).astype(np.float32)
+        nodes.append(helper.make_node("Add", ["t", "z"], ["y"]))
+        want = want + feed["z"]
+    near(run(nodes, feed, {"w": w, "c": c}), want, 16 * image[1])
 
 
 @pytest.mark.parametrize("kind", ["", "Relu", "Clip"])
