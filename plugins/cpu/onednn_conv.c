@@ -5,7 +5,7 @@
 typedef struct setup {
   bool transposed;
   onednn_view weights;
-  dnnl_dims_t strides, dilations, before, after;
+  onednn_conv_window window;
 } setup;
 
 /* The last `spatial` of three. after is what makes the result come out at its size. */
@@ -15,10 +15,11 @@ static bool read_window(const onednn_chain *chain, setup *out) {
   for (int i = 0; i < spatial; i++) {
     const int d = REF_SPATIAL - spatial + i;
     const int64_t reach = (w->kernel[d] - 1) * w->dilation[d] + 1;
-    out->strides[i] = w->stride[d];
-    out->dilations[i] = w->dilation[d] - 1;
-    out->before[i] = w->pad[d];
-    out->after[i] = (w->out[d] - 1) * w->stride[d] + reach - w->in[d] - w->pad[d]; /* ConvTranspose: seen backwards */
+    out->window.strides[i] = w->stride[d];
+    out->window.dilations[i] = w->dilation[d] - 1;
+    out->window.before[i] = w->pad[d];
+    out->window.after[i] =
+        (w->out[d] - 1) * w->stride[d] + reach - w->in[d] - w->pad[d]; /* ConvTranspose: seen backwards */
   }
   return true;
 }
@@ -27,15 +28,9 @@ static dnnl_status_t create(const onednn *self, const onednn_chain *chain, const
                             const_dnnl_memory_desc_t weights, const_dnnl_memory_desc_t bias,
                             const_dnnl_memory_desc_t dst, dnnl_primitive_desc_t *out) {
   dnnl_primitive_attr_t attr = NULL;
+  const_dnnl_memory_desc_t const operands[] = {src, weights, bias, dst};
   dnnl_status_t s = onednn_chain_attr(chain, dst, &attr);
-  if (s == dnnl_success && u->transposed)
-    s = dnnl_deconvolution_forward_primitive_desc_create(out, self->engine, dnnl_forward_inference,
-                                                         dnnl_deconvolution_direct, src, weights, bias, dst, u->strides,
-                                                         u->dilations, u->before, u->after, attr);
-  else if (s == dnnl_success)
-    s = dnnl_convolution_forward_primitive_desc_create(out, self->engine, dnnl_forward_inference,
-                                                       dnnl_convolution_direct, src, weights, bias, dst, u->strides,
-                                                       u->dilations, u->before, u->after, attr);
+  if (s == dnnl_success) s = onednn_conv_pd(self, out, u->transposed, operands, &u->window, attr);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   return s;
 }
@@ -79,12 +74,12 @@ typedef struct whole {
  * padding. */
 static void rows_for(const setup *u, const onednn_range *range, int64_t height, int64_t reach, int64_t *first,
                      int64_t *rows, setup *out) {
-  const int64_t low = range->from * u->strides[0] - u->before[0];
-  const int64_t high = (range->from + range->count - 1) * u->strides[0] - u->before[0] + reach;
+  const int64_t low = range->from * u->window.strides[0] - u->window.before[0];
+  const int64_t high = (range->from + range->count - 1) * u->window.strides[0] - u->window.before[0] + reach;
   *first = low < 0 ? 0 : low;
   *rows = (high > height ? height : high) - *first;
-  out->before[0] = low < 0 ? -low : 0;
-  out->after[0] = high - height > 0 ? high - height : 0;
+  out->window.before[0] = low < 0 ? -low : 0;
+  out->window.after[0] = high - height > 0 ? high - height : 0;
 }
 
 /* A part is a row of images, of channels (of groups, where there are any) or of rows of the picture. */
@@ -114,13 +109,14 @@ static dnnl_status_t cut_conv(const onednn_plan *plan, const onednn_chain *chain
   } else if (range->dim == 2) {
     const int at = weights_view->groups > 0 ? 3 : 2;
     src_dim = 2;
-    rows_for(w->u, range, w->src.dims[2], (weights_view->dims[at] - 1) * (u.dilations[0] + 1) + 1, &first, &count, &u);
+    rows_for(w->u, range, w->src.dims[2], (weights_view->dims[at] - 1) * (u.window.dilations[0] + 1) + 1, &first,
+             &count, &u);
     if (count < 1) return dnnl_unimplemented;
   }
   signature[0] = range->count;
   signature[1] = count;
-  signature[2] = u.before[0];
-  signature[3] = u.after[0];
+  signature[2] = u.window.before[0];
+  signature[3] = u.window.after[0];
   dnnl_status_t s = onednn_slice(self, &w->src, w->in, src_dim, first, count, &src, &in_at);
   if (s == dnnl_success && of_weights == weights_view->dims[0]) /* the very descriptor: not all names of it are known */
     s = dnnl_memory_desc_clone(&weights,

@@ -3,6 +3,7 @@
 #include "cpu.h"
 #include "onednn_attention.h"
 #include "onednn_rows.h"
+#include "onednn_sgemm.h"
 
 enum { KINDS = 2 };
 
@@ -13,7 +14,8 @@ enum { KINDS = 2 };
 typedef struct kind {
   int64_t batch, rows;
   dnnl_primitive_desc_t pd[2]; /* Q K', and scores V */
-  dnnl_primitive_t product[2];
+  dnnl_primitive_t product[2]; /* NULL: own has it */
+  onednn_sgemm own[2];
 } kind;
 
 typedef struct heads {
@@ -270,8 +272,7 @@ static dnnl_status_t execute(const kind *k, int product, const part *p, const dn
                                   {DNNL_ARG_DST, m[product == 0 ? SCORES : OUT]},
                                   {DNNL_ARG_SCRATCHPAD, m[SCRATCH]}};
   const int n = m[SCRATCH] != NULL ? 4 : 3;
-  dnnl_status_t s = dnnl_primitive_execute(k->product[product], p->stream, n, args);
-  return s == dnnl_success ? dnnl_stream_wait(p->stream) : s;
+  return onednn_sgemm_execute(&k->own[product], k->product[product], p->stream, n, args);
 }
 
 static void soften(const attention_launch *launch, const kind *k, float *scores, int64_t batch, int64_t row) {
@@ -394,7 +395,7 @@ heddle_status attention_prepare(onednn *self, const heddle_pregion *region, uint
   const int before = onednn_threads_enter(self);
   for (uint32_t i = 0; i < h.n_kinds && d == dnnl_success; i++)
     for (int p = 0; p < 2 && d == dnnl_success; p++)
-      d = dnnl_primitive_create(&h.kinds[i].product[p], h.kinds[i].pd[p]);
+      d = onednn_sgemm_or_primitive(self, h.kinds[i].pd[p], &h.kinds[i].own[p], &h.kinds[i].product[p]);
   onednn_threads_leave(self, before);
   if (d == dnnl_success) op = self->host->alloc(self->host->ctx, sizeof *op, _Alignof(attention_op));
   if (op == NULL) {

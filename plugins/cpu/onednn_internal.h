@@ -82,6 +82,15 @@ dnnl_status_t onednn_matmul_pd(const onednn *self, dnnl_primitive_desc_t *pd, co
                                const_dnnl_memory_desc_t b, const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t out,
                                const_dnnl_primitive_attr_t attr);
 
+/* The same of a convolution, or a transposed one: source, weights, bias (or NULL) and result. */
+enum { ONEDNN_WINDOW = 4 * REF_SPATIAL };
+typedef struct onednn_conv_window {
+  dnnl_dims_t strides, dilations, before, after;
+} onednn_conv_window;
+dnnl_status_t onednn_conv_pd(const onednn *self, dnnl_primitive_desc_t *pd, bool transposed,
+                             const_dnnl_memory_desc_t const operands[4], const onednn_conv_window *w,
+                             const_dnnl_primitive_attr_t attr);
+
 /* ---- onednn_layout.c ---- */
 
 /* The activations' layouts. ANY lets oneDNN choose. With BF16 they are held, and computed with, in bfloat16; with WIDE

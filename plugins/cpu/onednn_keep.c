@@ -1,24 +1,38 @@
-/* Descriptions of products, kept by an instance. To choose how to multiply takes oneDNN a tenth of a millisecond, and
- * its own cache knows only what has become a primitive. A plan asks for one description many times: for each of a
- * network's equal layers, of a node alone and in its region, and again when the region is prepared. */
+/* Descriptions of products and convolutions, kept by an instance. To choose how to compute takes oneDNN some tens to some
+ * hundreds of microseconds, and its own cache knows only what has become a primitive. A plan asks for one description many
+ * times: for each of a network's equal layers, of a node alone and in its region, and again when the region is prepared.
+ * That there is none is kept too. */
 #include <pthread.h>
 
 #include "onednn_internal.h"
 
-/* A plan of an encoder needs some twenty, and six times that where lengths change; each takes some kilobytes. */
-enum { MOST_KEPT = 160, OPERANDS = 4 };
+/* A plan of an encoder needs some twenty, and six times that where lengths change; one of a convolutional network some
+ * hundreds. Each takes some kilobytes. */
+enum { MOST_KEPT = 384, OPERANDS = 4, SLOTS = 1024 };
+
+/* What is asked for. window: of a convolution; operands that there are not are NULL. */
+typedef struct question {
+  uint64_t hash;
+  const_dnnl_memory_desc_t operands[OPERANDS];
+  const_dnnl_primitive_attr_t attr;
+  int kind, threads;
+  int64_t window[ONEDNN_WINDOW];
+} question;
 
 typedef struct kept {
-  dnnl_memory_desc_t operands[OPERANDS]; /* what was asked for; NULL: there is none */
+  uint64_t hash;
+  dnnl_memory_desc_t operands[OPERANDS];
   dnnl_primitive_attr_t attr;
-  dnnl_primitive_desc_t pd; /* NULL: the place is free */
-  uint64_t used;
-  int threads, reserved;
+  dnnl_primitive_desc_t pd; /* NULL: there is none */
+  uint64_t used;            /* 0: the place is free */
+  int kind, threads;
+  int64_t window[ONEDNN_WINDOW];
 } kept;
 
 struct onednn_keep {
   pthread_mutex_t lock; /* guards all below; held for comparisons and copies of descriptions only */
   uint64_t clock;
+  uint16_t slots[SLOTS]; /* by hash: the last place + 1 that had it, where there may be another since */
   kept all[MOST_KEPT];
 };
 
@@ -53,6 +67,37 @@ void onednn_keep_finish(onednn *self) {
 
 /* ---- equality */
 
+static void mix(uint64_t *hash, int64_t number) {
+  *hash = (*hash ^ (uint64_t)number) * UINT64_C(1099511628211);
+}
+
+/* Dimensions and strides tell most descriptions apart; equality decides. */
+static void mix_operand(uint64_t *hash, const_dnnl_memory_desc_t md) {
+  const dnnl_dims_t *dims = NULL, *strides = NULL;
+  dnnl_format_kind_t format = dnnl_format_kind_undef;
+  int32_t n = 0;
+  if (md == NULL || dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &n) != dnnl_success || n < 1 ||
+      dnnl_memory_desc_query(md, dnnl_query_dims, (void *)&dims) != dnnl_success ||
+      dnnl_memory_desc_query(md, dnnl_query_format_kind, &format) != dnnl_success)
+    return;
+  if (format != dnnl_blocked || dnnl_memory_desc_query(md, dnnl_query_strides, (void *)&strides) != dnnl_success)
+    strides = NULL;
+  mix(hash, (int64_t)format);
+  for (int32_t i = 0; i < n; i++) {
+    mix(hash, (*dims)[i]);
+    if (strides != NULL) mix(hash, (*strides)[i]);
+  }
+}
+
+static void set_hash(question *q) {
+  q->hash = UINT64_C(14695981039346656037);
+  mix(&q->hash, q->kind);
+  mix(&q->hash, q->threads);
+  for (int i = 0; i < OPERANDS; i++) mix_operand(&q->hash, q->operands[i]);
+  for (int i = 0; i < ONEDNN_WINDOW; i++) mix(&q->hash, q->window[i]);
+  q->hash ^= q->hash >> 32;
+}
+
 static bool equal_post(const_dnnl_post_ops_t a, const_dnnl_post_ops_t b, int i) {
   const dnnl_primitive_kind_t kind = dnnl_post_ops_get_kind(a, i);
   dnnl_alg_kind_t alg[2];
@@ -82,40 +127,44 @@ static bool equal_attr(const_dnnl_primitive_attr_t a, const_dnnl_primitive_attr_
   return same;
 }
 
-static bool equal(const kept *e, const_dnnl_memory_desc_t const *operands, const_dnnl_primitive_attr_t attr,
-                  int threads) {
-  if (e->pd == NULL || e->threads != threads) return false;
+static bool equal(const kept *e, const question *q) {
+  if (e->used == 0 || e->hash != q->hash || e->kind != q->kind || e->threads != q->threads ||
+      memcmp(e->window, q->window, sizeof q->window) != 0)
+    return false;
   for (int i = 0; i < OPERANDS; i++)
-    if (e->operands[i] != operands[i] &&
-        (e->operands[i] == NULL || operands[i] == NULL || dnnl_memory_desc_equal(e->operands[i], operands[i]) == 0))
+    if (e->operands[i] != q->operands[i] && (e->operands[i] == NULL || q->operands[i] == NULL ||
+                                             dnnl_memory_desc_equal(e->operands[i], q->operands[i]) == 0))
       return false;
-  return equal_attr(e->attr, attr);
+  return equal_attr(e->attr, q->attr);
 }
 
 /* ---- the call */
 
-static bool find(onednn_keep *k, const_dnnl_memory_desc_t const *operands, const_dnnl_primitive_attr_t attr,
-                 int threads, dnnl_primitive_desc_t *pd) {
+/* false: it is to be asked. */
+static bool find(onednn_keep *k, const question *q, dnnl_primitive_desc_t *pd, dnnl_status_t *status) {
   bool found = false;
   pthread_mutex_lock(&k->lock);
-  for (int i = 0; i < MOST_KEPT && !found; i++) {
-    if (!equal(&k->all[i], operands, attr, threads)) continue;
-    found = dnnl_primitive_desc_clone(pd, k->all[i].pd) == dnnl_success;
-    k->all[i].used = ++k->clock;
-    break;
+  const uint16_t slot = k->slots[q->hash % SLOTS];
+  kept *e = slot > 0 && equal(&k->all[slot - 1], q) ? &k->all[slot - 1] : NULL;
+  for (int i = 0; i < MOST_KEPT && e == NULL; i++)
+    if (k->all[i].hash == q->hash && equal(&k->all[i], q)) e = &k->all[i];
+  if (e != NULL) {
+    *status = e->pd != NULL ? dnnl_primitive_desc_clone(pd, e->pd) : dnnl_unimplemented;
+    found = e->pd == NULL || *status == dnnl_success;
+    e->used = ++k->clock;
   }
   pthread_mutex_unlock(&k->lock);
   return found;
 }
 
 /* In place of what was not used for longest. Where memory is out it is not kept. */
-static void add(onednn_keep *k, const_dnnl_memory_desc_t const *operands, const_dnnl_primitive_attr_t attr, int threads,
-                const_dnnl_primitive_desc_t pd) {
-  kept e = {.threads = threads};
-  bool whole = attr == NULL || dnnl_primitive_attr_clone(&e.attr, attr) == dnnl_success;
+static void add(onednn_keep *k, const question *q, const_dnnl_primitive_desc_t pd) {
+  kept e = {.hash = q->hash, .kind = q->kind, .threads = q->threads};
+  memcpy(e.window, q->window, sizeof e.window);
+  bool whole = q->attr == NULL || dnnl_primitive_attr_clone(&e.attr, q->attr) == dnnl_success;
   for (int i = 0; i < OPERANDS && whole; i++)
-    whole = operands[i] == NULL || dnnl_memory_desc_clone(&e.operands[i], operands[i]) == dnnl_success;
-  whole = whole && dnnl_primitive_desc_clone(&e.pd, pd) == dnnl_success;
+    whole = q->operands[i] == NULL || dnnl_memory_desc_clone(&e.operands[i], q->operands[i]) == dnnl_success;
+  whole = whole && (pd == NULL || dnnl_primitive_desc_clone(&e.pd, pd) == dnnl_success);
   if (whole) {
     pthread_mutex_lock(&k->lock);
     kept *at = &k->all[0];
@@ -125,18 +174,51 @@ static void add(onednn_keep *k, const_dnnl_memory_desc_t const *operands, const_
     e.used = ++k->clock;
     *at = e;
     e = old;
+    k->slots[q->hash % SLOTS] = (uint16_t)(at - k->all + 1);
     pthread_mutex_unlock(&k->lock);
   }
   drop(&e);
 }
 
+enum { PRODUCT, CONVOLUTION, TRANSPOSED };
+
 dnnl_status_t onednn_matmul_pd(const onednn *self, dnnl_primitive_desc_t *pd, const_dnnl_memory_desc_t a,
                                const_dnnl_memory_desc_t b, const_dnnl_memory_desc_t bias, const_dnnl_memory_desc_t out,
                                const_dnnl_primitive_attr_t attr) {
-  const_dnnl_memory_desc_t const operands[OPERANDS] = {a, b, bias, out};
-  const int threads = self->omp_get();
-  if (find(self->keep, operands, attr, threads, pd)) return dnnl_success;
-  const dnnl_status_t s = dnnl_matmul_primitive_desc_create(pd, self->engine, a, b, bias, out, attr);
-  if (s == dnnl_success) add(self->keep, operands, attr, threads, *pd);
+  question q = {.operands = {a, b, bias, out}, .attr = attr, .kind = PRODUCT, .threads = self->omp_get()};
+  dnnl_status_t s = dnnl_success;
+  set_hash(&q);
+  if (find(self->keep, &q, pd, &s)) return s;
+  s = dnnl_matmul_primitive_desc_create(pd, self->engine, a, b, bias, out, attr);
+  if (s == dnnl_success) add(self->keep, &q, *pd);
+  return s;
+}
+
+dnnl_status_t onednn_conv_pd(const onednn *self, dnnl_primitive_desc_t *pd, bool transposed,
+                             const_dnnl_memory_desc_t const operands[4], const onednn_conv_window *w,
+                             const_dnnl_primitive_attr_t attr) {
+  question q = {.operands = {operands[0], operands[1], operands[2], operands[3]},
+                .attr = attr,
+                .kind = transposed ? TRANSPOSED : CONVOLUTION,
+                .threads = self->omp_get()};
+  dnnl_status_t s = dnnl_success;
+  for (int i = 0; i < REF_SPATIAL; i++) {
+    q.window[i] = w->strides[i];
+    q.window[REF_SPATIAL + i] = w->dilations[i];
+    q.window[2 * REF_SPATIAL + i] = w->before[i];
+    q.window[3 * REF_SPATIAL + i] = w->after[i];
+  }
+  set_hash(&q);
+  if (find(self->keep, &q, pd, &s)) return s;
+  if (transposed)
+    s = dnnl_deconvolution_forward_primitive_desc_create(
+        pd, self->engine, dnnl_forward_inference, dnnl_deconvolution_direct, operands[0], operands[1], operands[2],
+        operands[3], w->strides, w->dilations, w->before, w->after, attr);
+  else
+    s = dnnl_convolution_forward_primitive_desc_create(
+        pd, self->engine, dnnl_forward_inference, dnnl_convolution_direct, operands[0], operands[1], operands[2],
+        operands[3], w->strides, w->dilations, w->before, w->after, attr);
+  if (s == dnnl_success) add(self->keep, &q, *pd);
+  else if (s == dnnl_unimplemented) add(self->keep, &q, NULL);
   return s;
 }

@@ -1,8 +1,10 @@
 /* Attention over lengths that change (attention_lengths in onednn_attention.h). A unit is some rows of one head of one batch:
- * their scores, the Softmax, and the sum of V, by oneDNN's product of any size, for which nothing is made beforehand. */
+ * their scores, the Softmax, and the sum of V, by products of any size, for which nothing is made beforehand: our own, or
+ * oneDNN's sgemm where that is the faster. */
 #include "cpu.h"
 #include "onednn_attention.h"
 #include "onednn_rows.h"
+#include "onednn_sgemm.h"
 
 /* Scores of a unit: what is read again soon. */
 #define UNIT_BYTES (INT64_C(256) << 10)
@@ -145,6 +147,23 @@ static void soften(const lengths_launch *launch, float *scores, int64_t rows, in
   }
 }
 
+static dnnl_status_t multiply(const onednn *self, const matrix *x, const matrix *y, int64_t rows, int64_t columns,
+                              int64_t depth, const float *a, const float *b, float *out, int64_t out_row) {
+  if (!onednn_sgemm_fits(self))
+    return dnnl_sgemm(x->trans, y->trans, rows, columns, depth, 1.0F, a, x->pitch, b, y->pitch, 0.0F, out, out_row);
+  const bool x_rows = x->trans == 'N', y_rows = y->trans == 'N';
+  const onednn_sgemm_matrix m = {.rows = rows,
+                                 .columns = columns,
+                                 .depth = depth,
+                                 .a_row = x_rows ? x->pitch : 1,
+                                 .a_col = x_rows ? 1 : x->pitch,
+                                 .b_row = y_rows ? y->pitch : 1,
+                                 .b_col = y_rows ? 1 : y->pitch,
+                                 .out_row = out_row};
+  onednn_sgemm_run(&m, a, b, out, NULL, NULL, 0);
+  return dnnl_success;
+}
+
 static dnnl_status_t run_unit(const lengths_launch *launch, float *scores, int64_t batch, int64_t head, int64_t row) {
   const lengths_op *op = launch->op;
   const attention *a = &launch->a;
@@ -152,12 +171,11 @@ static dnnl_status_t run_unit(const lengths_launch *launch, float *scores, int64
   const float *q = launch->q + place(a, &a->q, batch, head) + row * op->a.q.strides[2];
   const float *k = launch->k + place(a, &a->k, batch, head), *v = launch->v + place(a, &a->v, batch, head);
   float *out = launch->out + place(a, &a->out, batch, head) + row * op->a.out.strides[2];
-  dnnl_status_t s = dnnl_sgemm(op->q.trans, op->k.trans, rows, a->keys, a->q.dims[3], 1.0F, q, op->q.pitch, k,
-                               op->k.pitch, 0.0F, scores, op->pitch);
+  const matrix weights = {'N', op->pitch};
+  const dnnl_status_t s = multiply(op->self, &op->q, &op->k, rows, a->keys, a->q.dims[3], q, k, scores, op->pitch);
   if (s != dnnl_success) return s;
   soften(launch, scores, rows, batch, head, row);
-  return dnnl_sgemm('N', op->v.trans, rows, a->v.dims[3], a->keys, 1.0F, scores, op->pitch, v, op->v.pitch, 0.0F, out,
-                    op->a.out.strides[2]);
+  return multiply(op->self, &weights, &op->v, rows, a->v.dims[3], a->keys, scores, v, out, op->a.out.strides[2]);
 }
 
 static void run_part(void *arg, uint32_t i, uint32_t n) {

@@ -3,6 +3,7 @@
  * Parts run on the core's pool, each on one thread. */
 #include "cpu.h"
 #include "onednn_lowest.h"
+#include "onednn_sgemm.h"
 #include "onednn_special.h"
 #include "onednn_steps.h"
 
@@ -12,7 +13,8 @@ struct onednn_op {
   onednn_special *special;  /* where there is one, the rest is not used */
   dnnl_primitive_desc_t pd; /* the whole's: what operands need */
   dnnl_primitive_desc_t kinds[ONEDNN_KINDS];
-  dnnl_primitive_t primitives[ONEDNN_KINDS];
+  dnnl_primitive_t primitives[ONEDNN_KINDS]; /* NULL: products has it */
+  onednn_sgemm products[ONEDNN_KINDS];
   onednn_lowest lowest[ONEDNN_KINDS];
   uint64_t workspace, workspace_each;
   uint32_t n_args, n_kinds, n_parts, reserved;
@@ -25,6 +27,7 @@ typedef struct launch_part {
   const onednn_lowest *lowest; /* NULL: nothing to mend */
   const void *src;
   void *dst;
+  const onednn_sgemm *product;
   dnnl_primitive_t primitive;
   dnnl_stream_t stream;
   int n_args;
@@ -52,7 +55,7 @@ static dnnl_status_t make_primitives(onednn_op *op, const onednn_plan *plan) {
   dnnl_status_t s = dnnl_primitive_desc_clone(&op->pd, plan->pd);
   for (uint32_t i = 0; i < kinds && s == dnnl_success; i++) {
     s = dnnl_primitive_desc_clone(&op->kinds[i], plan->n_kinds > 0 ? plan->kinds[i] : plan->pd);
-    if (s == dnnl_success) s = dnnl_primitive_create(&op->primitives[i], op->kinds[i]);
+    if (s == dnnl_success) s = onednn_sgemm_or_primitive(op->self, op->kinds[i], &op->products[i], &op->primitives[i]);
     if (s == dnnl_success) s = onednn_lowest_read(op->kinds[i], &op->lowest[i]);
     op->n_kinds = i + 1;
   }
@@ -142,6 +145,7 @@ static dnnl_status_t bind_part(const onednn_op *op, uint32_t number, void *const
                                void *workspace, launch_part *part) {
   const onednn_part *from = &op->parts[number];
   part->primitive = op->primitives[from->kind];
+  part->product = &op->products[from->kind];
   if (op->lowest[from->kind].needed) part->lowest = &op->lowest[from->kind];
   dnnl_status_t s = dnnl_stream_create(&part->stream, op->self->engine, dnnl_stream_default_flags);
   for (uint32_t i = 0; i < op->n_args && s == dnnl_success; i++) {
@@ -218,8 +222,7 @@ static void run_parts(void *arg, uint32_t i, uint32_t n) {
     part->skipped = k > 0 && onednn_stops(self);
     part->status = dnnl_success;
     if (part->skipped) continue;
-    part->status = dnnl_primitive_execute(part->primitive, part->stream, part->n_args, part->args);
-    if (part->status == dnnl_success) part->status = dnnl_stream_wait(part->stream);
+    part->status = onednn_sgemm_execute(part->product, part->primitive, part->stream, part->n_args, part->args);
     if (part->status == dnnl_success && part->lowest != NULL)
       part->skipped = !onednn_lowest_mend(self, part->lowest, part->src, part->dst);
   }

@@ -3,6 +3,7 @@
 
 #include "cpu.h"
 #include "onednn_run.h"
+#include "onednn_sgemm.h"
 
 /* ---------------------------------------------------------------- plans */
 
@@ -83,7 +84,8 @@ dnnl_status_t onednn_ladder_plan(onednn_plan *plan, const onednn_chain *chain, c
 struct onednn_steps {
   onednn *self;
   onednn_ladder ladder;
-  dnnl_primitive_t primitives[ONEDNN_RUNGS];
+  dnnl_primitive_t primitives[ONEDNN_RUNGS]; /* NULL: products has it */
+  onednn_sgemm products[ONEDNN_RUNGS];
   uint64_t each; /* bytes of scratch memory of a task */
   uint32_t n_args, tasks;
   onednn_arg args[ONEDNN_ARGS];
@@ -112,7 +114,7 @@ heddle_status onednn_steps_make(onednn *self, const onednn_plan *plan, uint64_t 
     s = dnnl_primitive_desc_clone(&steps->ladder.rungs[i], from->rungs[i]);
     if (s != dnnl_success) break;
     steps->ladder.n_rungs = i + 1;
-    s = dnnl_primitive_create(&steps->primitives[i], steps->ladder.rungs[i]);
+    s = onednn_sgemm_or_primitive(self, steps->ladder.rungs[i], &steps->products[i], &steps->primitives[i]);
   }
   onednn_threads_leave(self, before);
   if (s == dnnl_success) *out = steps;
@@ -237,9 +239,9 @@ static dnnl_status_t step(const onednn_steps_launch *launch, task *own, uint32_t
     if (steps->ladder.operands[k].row_bytes != 0)
       s = dnnl_memory_set_data_handle(own->args[rung][k].memory,
                                       launch->bases[k] + (uint64_t)row * steps->ladder.operands[k].row_bytes);
-  if (s == dnnl_success)
-    s = dnnl_primitive_execute(steps->primitives[rung], own->stream, own->n_args[rung], own->args[rung]);
-  return s == dnnl_success ? dnnl_stream_wait(own->stream) : s;
+  if (s != dnnl_success) return s;
+  return onednn_sgemm_execute(&steps->products[rung], steps->primitives[rung], own->stream, own->n_args[rung],
+                              own->args[rung]);
 }
 
 /* The rung for what is left of the rows [from, to) behind at: the largest that is not too large; or, as the last, one that

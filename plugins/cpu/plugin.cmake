@@ -24,6 +24,9 @@ set(int8_lanes ${sources})
 list(FILTER int8_lanes INCLUDE REGEX "/onednn_int8_lanes\\.c$") # loops for the widest vectors that there are
 set_property(SOURCE ${int8_lanes} APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3>" "$<$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>:-mprefer-vector-width=512>")
+set(sgemm_lanes ${sources})
+list(FILTER sgemm_lanes INCLUDE REGEX "/onednn_sgemm_lanes\\.c$") # tiles that are to stay in registers
+set_property(SOURCE ${sgemm_lanes} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 set(fast_kernels ${kernels})
 # Loops for the widest vectors that there are.
 list(FILTER fast_kernels INCLUDE REGEX "/ref/(lanes_fast|lines|turn|pool_rows|norm_rows)\\.c$")
