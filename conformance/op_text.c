@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLES = 6 };
+enum { TABLES = 7 };
 
 static const op_table *table_at(int t) {
-  const op_table *const tables[TABLES] = {op_scalar(), &op_elementwise, &op_contract, &op_moves, &op_rows, &op_rare};
+  const op_table *const tables[TABLES] = {op_scalar(), &op_elementwise, &op_contract, &op_moves,
+                                          &op_rows,    &op_rare,        &op_ranks};
   return tables[t];
 }
 
