@@ -46,6 +46,7 @@ static const rule rules[] = {
     {"memory/apart", "memory.alloc", NULL, true},
     {"memory/pinned", "memory.map", NULL, false},
     {"memory/view", "memory.view", NULL, false},
+    {"memory/view-counts", NULL, "leaks/views", true},
     {"memory/adopt", "memory.adopt", NULL, false},
     {"memory/import", "memory.import_host", NULL, false},
 
@@ -113,6 +114,8 @@ static const rule rules[] = {
     {"query/offers", "op.query", NULL, true},
     {"query/pure", "op.query", NULL, true},
     {"query/partition", NULL, "regions/compute*", true},
+    {"query/quiet", NULL, "query/* process/descriptors process/inherited leaks/*", true},
+    {"numerics/counts", NULL, "leaks/* threads/*", true},
     {"query/newer", "op.query", "query/* numerics/*", false},
     {"query/older", "op.query", "query/* numerics/*", false},
     {"numerics/kept", NULL, "numerics/resize*", false},

@@ -1,7 +1,10 @@
 /* Cases about how a region is passed: elements of a size that the plugin does not know, and memory that is the plugin's for
  * the call alone. */
 #include "op_clone.h"
+#include "op_any.h"
 #include "op_each.h"
+#include "proc_self.h"
+#include "tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +77,61 @@ void op_newer(kit *k) {
 
 void op_older(kit *k) {
   forms(k, OP_CLONE_OLDER, "older");
+}
+
+/* The same definition in an operator set that is newer than any. */
+void op_opsets(kit *k) {
+  enum { NEWER = 90 };
+  form *f = new_form(k);
+  uint32_t n = 0;
+  char text[512];
+  heddle_pdevice *dev = op_open_if_needed(k);
+  for (uint32_t i = 0; i < OPS; i++) {
+    if (!taken(k, f, ops[i], OP_RUN)) continue;
+    f->r.node.opset = NEWER;
+    op_text(&f->c, text, sizeof text);
+    if (f->r.node.since_version != 0 && op_query(k, &f->r, &f->other) != HEDDLE_OK)
+      kit_fail(k,
+               "%s: op.query takes the operator, and refuses it in opset %d, which has the same definition of it "
+               "(since_version %u): %.300s",
+               text, NEWER, (unsigned)f->r.node.since_version, k->err.text);
+    op_free(&f->c);
+    n++;
+  }
+  if (dev != NULL) kit_close(k, dev);
+  free(f);
+  if (n == 0) kit_skip(k, "the device takes none of the kit's common operators");
+}
+
+/* query opens nothing, by the descriptors and threads of the process. */
+void op_quiet(kit *k) {
+  form *f = new_form(k);
+  const uint32_t descriptors = proc_descriptors(), threads = proc_threads();
+  for (uint32_t i = 0; i < OPS; i++)
+    if (taken(k, f, ops[i], OP_RUN)) op_free(&f->c);
+  if (k->dev != NULL) kit_skip(k, "the plugin needs an open device to answer (HEDDLE_ENEEDSOPEN)");
+  const uint32_t more = proc_descriptors(), running = proc_threads();
+  if (more > descriptors)
+    kit_fail(k, "op.query opened %u descriptors; it is pure and opens nothing", (unsigned)(more - descriptors));
+  if (running > threads) kit_fail(k, "op.query started %u threads; it is pure", (unsigned)(running - threads));
+  free(f);
+}
+
+/* What device.query counts of ops and launches. */
+void op_counts(kit *k) {
+  heddle_pstream *s = kit_stream(k, k->dev);
+  const int64_t before = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS);
+  op_any *any = op_any_prepare(k);
+  int64_t more = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS) - before;
+  if (more != 1) kit_fail(k, "LIVE_OBJECTS grew by %lld with an op", (long long)more);
+  heddle_plaunch *launch = op_any_bind(k, any, s);
+  more = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS) - before;
+  if (more != 2) kit_fail(k, "LIVE_OBJECTS grew by %lld with an op and a launch", (long long)more);
+  k->t.op.launch_free(launch);
+  op_any_free(k, any);
+  more = kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS) - before;
+  if (more != 0) kit_fail(k, "LIVE_OBJECTS is off by %lld after an op and a launch were freed", (long long)more);
+  k->t.stream.close(s);
 }
 
 /* Prepared from a region that is gone when prepare returns, and bound with slices that are gone when bind does. */

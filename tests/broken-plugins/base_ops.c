@@ -29,7 +29,7 @@ static heddle_status make_plan(const heddle_pregion *region, plan *out, heddle_e
   const heddle_pnode *node = region_node(region, 0);
   int kind = 0;
   while (kind < 3 && strcmp(node->op, names[kind]) != 0) kind++;
-  if (kind == 3 || node->domain[0] != '\0' || node->opset < 13 || node->opset > 28)
+  if (kind == 3 || node->domain[0] != '\0' || region_opset(node, 28) < 13 || region_opset(node, 28) > 28)
     return cannot(node, "no such operator here", err);
   if (node->n_inputs != inputs[kind] || node->n_outputs != 1 || region->n_inputs > inputs[kind] ||
       region->n_outputs != 1)
