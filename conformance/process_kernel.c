@@ -133,6 +133,55 @@ static const char *compare(const process_kernel *a, const process_kernel *b) {
   return NULL;
 }
 
+/* By which functions what is changed: those whose part is in the text of what differs. */
+static const struct {
+  const char *part, *name;
+} changers[] = {{"(affinity)", "sched_setaffinity"},
+                {"(affinity)", "pthread_setaffinity_np"},
+                {"(nice)", "setpriority"},
+                {"(nice)", "nice"},
+                {"scheduled", "sched_setscheduler"},
+                {"scheduled", "sched_setparam"},
+                {"scheduled", "pthread_setschedparam"},
+                {"setitimer", "setitimer"},
+                {"setitimer", "alarm"},
+                {"setitimer", "ualarm"},
+                {"timer_create", "timer_create"},
+                {"(prctl)", "prctl"},
+                {"name of the", "prctl"},
+                {"name of the", "pthread_setname_np"},
+                {"oom_score_adj", "open"},
+                {"oom_score_adj", "fopen"},
+                {"personality", "personality"},
+                {"process group", "setpgid"},
+                {"process group", "setpgrp"},
+                {"process group", "setsid"},
+                {"process group", "daemon"},
+                {"the user", "setuid"},
+                {"the user", "seteuid"},
+                {"the user", "setreuid"},
+                {"the user", "setresuid"},
+                {"the user", "setgid"},
+                {"the user", "setegid"},
+                {"uselocale", "uselocale"},
+                {"sigaltstack", "sigaltstack"},
+                {"cancelled", "pthread_setcancelstate"},
+                {"cancelled", "pthread_setcanceltype"},
+                {"the standard", "fcntl"},
+                {"the standard", "fcntl64"},
+                {"the standard", "dup2"},
+                {"the standard", "dup3"},
+                {"the standard", "close"},
+                {"the standard", "freopen"},
+                {"", "syscall"}};
+
+bool process_kernel_changer(void *sink, const char *name, bool defined) {
+  process_changer *c = sink;
+  for (size_t i = 0; i < sizeof changers / sizeof changers[0] && !defined; i++)
+    if (strcmp(name, changers[i].name) == 0 && strstr(c->what, changers[i].part) != NULL) c->found = true;
+  return true;
+}
+
 const char *process_kernel_differs(const process_kernel *a) {
   process_kernel *b = process_kernel_take();
   const char *what = b != NULL ? compare(a, b) : NULL;

@@ -162,6 +162,11 @@ bool process_state_differs(const process_state *a, const char *plugin, char *out
   process_state *b = process_state_take();
   if (b == NULL) return false;
   const char *what = process_kernel_differs(a->kernel);
+  process_changer changer = {.what = what};
+  if (what != NULL && elf_symbols(plugin, process_kernel_changer, &changer) == NULL && !changer.found) {
+    snprintf(note, note_bytes, "a driver's library changed %s", what);
+    what = NULL;
+  }
   bool reported = variables_differ(a, b, plugin, out, bytes, note, note_bytes) ||
                   handlers_differ(a, b, plugin, out, bytes, note, note_bytes);
   for (int i = 1; i < SIGNALS && what == NULL; i++)

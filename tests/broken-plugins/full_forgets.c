@@ -1,5 +1,6 @@
 /* A queue of 512 forgets what finds no place.
  * caught by: streams/full
+ * and by: streams/%, leaks/%, threads/%
  * says: did not run */
 #include "base.h"
 

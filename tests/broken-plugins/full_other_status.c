@@ -1,5 +1,6 @@
 /* A queue of 512 that is full says that memory is out.
  * caught by: streams/full
+ * and by: streams/%, leaks/%, threads/%
  * says: ENOMEM */
 #include "base.h"
 

@@ -1,5 +1,6 @@
 /* A queue of 512 refuses, and runs what it refused.
  * caught by: streams/full
+ * and by: streams/order, streams/of-copy-order
  * says: ran */
 #include "base.h"
 

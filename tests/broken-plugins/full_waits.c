@@ -1,5 +1,6 @@
 /* A queue of 512 waits for a place.
  * caught by: streams/full
+ * and by: streams/%, leaks/%, threads/%
  * says: HEDDLE_ELIMIT */
 #include "base.h"
 

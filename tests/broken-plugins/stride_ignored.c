@@ -1,5 +1,6 @@
 /* The values of a region are read at the distance that this header has.
  * caught by: query/newer
+ * and by: query/older
  * says: newer */
 #include "base.h"
 
