@@ -1,5 +1,6 @@
 /* The group "copy": the copies of one device move the right bytes, at any size and offset, and no others; and what each
  * promises for the moment that it returns. Copies between devices are in copy_peer.c. */
+#include "conformance/streams.h"
 #include "conformance/copy.h"
 
 #include <inttypes.h>
@@ -118,11 +119,11 @@ static void reads(kit *k) {
   moves(k, DEVICE, POINTER);
 }
 
-static void h2d(kit *k) {
+void kit_copy_h2d(kit *k) {
   moves(k, PAGE, DEVICE);
 }
 
-static void d2h(kit *k) {
+void kit_copy_d2h(kit *k) {
   moves(k, DEVICE, PAGE);
 }
 
@@ -288,7 +289,7 @@ static void read_there(kit *k) {
 }
 
 /* A row in which each copy needs what those before it did, and must not see what those behind it do. */
-static void order(kit *k) {
+void kit_copy_order(kit *k) {
   enum { BYTES = 70000 };
   heddle_pstream *s = kit_stream(k, k->dev);
   kit_pinned in = kit_pinned_new(k, k->dev, BYTES), hop = kit_pinned_new(k, k->dev, BYTES);
@@ -356,18 +357,18 @@ KIT_GROUP(kit_copy, "copy",
            required, NULL},
           ON_DEVICE("write", "write moves its bytes, at any size and offset, and no others", 0, 30, writes),
           ON_DEVICE("read", "read moves its bytes, at any size and offset, and no others", 0, 30, reads),
-          ON_DEVICE("h2d", "h2d moves its bytes, at any size and offset, and no others", 0, 30, h2d),
-          ON_DEVICE("d2h", "d2h moves its bytes, at any size and offset, and no others", 0, 30, d2h),
+          ON_DEVICE("h2d", "h2d moves its bytes, at any size and offset, and no others", 0, 30, kit_copy_h2d),
+          ON_DEVICE("d2h", "d2h moves its bytes, at any size and offset, and no others", 0, 30, kit_copy_d2h),
           ON_DEVICE("d2d", "d2d moves its bytes, at any size and offset, and no others", 0, 30, d2d),
           ON_DEVICE("d2d-within", "d2d copies from one part of a buffer to another", 0, 0, d2d_within),
           ON_DEVICE("fill", "fill sets the words of its range to the pattern, and no others", 0, 30, fills),
-          ON_DEVICE("write-reused", "write is finished with its pointer on return", 0, 0, write_reused),
+          ON_DEVICE("write-reused", "write is finished with its pointer on return", 0, 30, write_reused),
           ON_DEVICE("write-behind", "write is finished with its pointer on return behind other work", 0, 30,
                     write_behind),
           ON_DEVICE("far-offsets", "offsets may be large", 0, 30, far_offsets),
           ON_DEVICE("large", "one write and one read may be of many megabytes", 0, 30, write_large),
           ON_DEVICE("read-there", "read has the bytes on return, behind other work", 0, 30, read_there),
-          ON_DEVICE("order", "copies of a stream start after what was put into it before", 0, 30, order),
+          ON_DEVICE("order", "copies of a stream start after what was put into it before", 0, 30, kit_copy_order),
           ON_DEVICE("complete", "on an inline device copies are complete on return", 0, 0, complete),
           ON_DEVICE("host-of-other", "the host side may be memory of another device of the event domain", KIT_SECOND, 0,
                     kit_copy_host_of_other),

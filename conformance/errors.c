@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conformance/kit_side.h"
+#include "conformance/process_left.h"
 #include "conformance/relu.h"
 
 /* ---- calls that cannot work */
@@ -12,6 +13,7 @@ typedef struct attempt {
   heddle_error *err; /* NULL: the call gets none */
   void *out;         /* a pointer to itself: where the call's out-argument is */
   heddle_status status;
+  bool absent; /* the plugin lacks the function */
 } attempt;
 
 static void describe_beyond(kit *k, attempt *a) {
@@ -48,7 +50,8 @@ static void alloc_kind(kit *k, attempt *a) {
 }
 
 static void load_format(kit *k, attempt *a) {
-  if (!k->t.has_module) return;
+  a->absent = !k->t.has_module;
+  if (a->absent) return;
   a->status = k->t.module.load(k->dev, "no_such_format", "x", 1, (heddle_pmodule **)&a->out, a->err);
 }
 
@@ -60,7 +63,8 @@ static heddle_status no_offer(void *sink, const heddle_poffer *offer, heddle_err
 }
 
 static void query_operator(kit *k, attempt *a) {
-  if (!k->t.has_op) return;
+  a->absent = !k->t.has_op;
+  if (a->absent) return;
   static const int64_t shape[1] = {4};
   heddle_pvalue values[2] = {
       {.struct_size = sizeof values[0], .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = shape, .ndim = 1}};
@@ -87,6 +91,64 @@ static void query_operator(kit *k, attempt *a) {
   if (offered) kit_fail(k, "op.query made an offer for an operator that there is not");
 }
 
+/* Functions beside these that take an index; HEDDLE_OK where the plugin lacks the function. */
+static heddle_status beyond_op(kit *k, attempt *a) {
+  static const int64_t shape[1] = {4};
+  const heddle_pvalue value = {
+      .struct_size = sizeof value, .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = shape, .ndim = 1};
+  const heddle_pvalue values[2] = {value, value};
+  static const int32_t in = 0, out = 1;
+  const heddle_pnode node = {.struct_size = sizeof node,
+                             .opset = 14,
+                             .domain = "",
+                             .op = "Relu",
+                             .name = "the_node",
+                             .inputs = &in,
+                             .outputs = &out,
+                             .n_inputs = 1,
+                             .n_outputs = 1,
+                             .since_version = 14};
+  const heddle_pregion region = {.struct_size = sizeof region,
+                                 .nodes = {&node, 1, sizeof node},
+                                 .values = {values, 2, sizeof values[0]},
+                                 .inputs = &in,
+                                 .outputs = &out,
+                                 .n_inputs = 1,
+                                 .n_outputs = 1};
+  bool offered = false;
+  return k->t.op.query(k->instance, k->n_devices, &region, no_offer, &offered, a->err);
+}
+
+/* A plugin that has one device may take the index of its pure functions for that of the device. */
+static void query_beyond(kit *k, attempt *a) {
+  if (k->t.has_op && k->t.op.query != NULL && k->n_devices > 1) a->status = beyond_op(k, a);
+  else a->absent = true;
+}
+
+static heddle_status no_name(void *sink, const char *domain, const char *op, uint32_t first, uint32_t last,
+                             const char *dtypes, heddle_error *err) {
+  (void)sink, (void)domain, (void)op, (void)first, (void)last, (void)dtypes, (void)err;
+  return HEDDLE_OK;
+}
+
+static void list_beyond(kit *k, attempt *a) {
+  if (k->t.has_op && k->t.op.list != NULL && k->n_devices > 1)
+    a->status = k->t.op.list(k->instance, k->n_devices, no_name, NULL, a->err);
+  else a->absent = true;
+}
+
+static void peer_beyond(kit *k, attempt *a) {
+  if (k->t.copy.can_peer != NULL) a->status = k->t.copy.can_peer(k->instance, k->n_devices, k->index, a->err);
+  else a->absent = true;
+}
+
+static void layout_beyond(kit *k, attempt *a) {
+  char name[64];
+  if (k->t.has_layout && k->t.layout.describe != NULL && k->n_devices > 1)
+    a->status = k->t.layout.describe(k->instance, k->n_devices, 1, name, sizeof name, a->err);
+  else a->absent = true;
+}
+
 typedef struct call {
   const char *what;
   void (*run)(kit *k, attempt *a);
@@ -101,7 +163,11 @@ static const call calls[] = {
     {"memory.alloc of 2^64 - 8 bytes", alloc_endless, HEDDLE_ENOMEM, HEDDLE_ELIMIT},
     {"memory.alloc of a kind that there is not", alloc_kind, HEDDLE_OK, HEDDLE_OK},
     {"module.load of an unknown format", load_format, HEDDLE_OK, HEDDLE_OK},
-    {"op.query of an unknown operator", query_operator, HEDDLE_EUNSUPPORTED, HEDDLE_EUNSUPPORTED}};
+    {"op.query of an unknown operator", query_operator, HEDDLE_EUNSUPPORTED, HEDDLE_EUNSUPPORTED},
+    {"op.query of a device that there is not", query_beyond, HEDDLE_OK, HEDDLE_OK},
+    {"op.list of a device that there is not", list_beyond, HEDDLE_OK, HEDDLE_OK},
+    {"copy.can_peer of a device that there is not", peer_beyond, HEDDLE_OK, HEDDLE_OK},
+    {"layout.describe of a device that there is not", layout_beyond, HEDDLE_OK, HEDDLE_OK}};
 enum { CALLS = sizeof calls / sizeof calls[0] };
 
 /* HEDDLE_OK where the plugin does not have the function. */
@@ -110,8 +176,8 @@ static attempt try_call(kit *k, const call *c, bool with_err) {
   a.out = &a;
   k->err = (heddle_error){.status = -1};
   memset(k->err.text, 'x', sizeof k->err.text); /* a text that is not written is not terminated */
-  bool absent = (c->run == load_format && !k->t.has_module) || (c->run == query_operator && !k->t.has_op);
   c->run(k, &a);
+  const bool absent = a.absent;
   if (a.status == HEDDLE_OK && !absent) kit_fail(k, "%s gave HEDDLE_OK", c->what);
   if (a.status != HEDDLE_OK && a.out == NULL)
     kit_fail(k, "%s failed, and its out-argument is not as if the call had not been made", c->what);
@@ -337,6 +403,7 @@ static void no_memory_bind(kit *k) {
 /* ---- the log */
 
 static void log_lines(kit *k) {
+  process_work(k);
   kit_close_all(k);
   if (k->side->log_fault[0] != '\0') kit_fail(k, "%s", k->side->log_fault);
 }

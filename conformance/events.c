@@ -1,5 +1,6 @@
 /* The group "events": streams of one event domain are ordered on the device. Each order is shown with bytes, behind work
  * that takes a while, so that a wait that does nothing reads or overwrites too early. */
+#include "conformance/streams.h"
 #include "conformance/tables.h"
 
 #include <string.h>
@@ -48,7 +49,7 @@ static void wait(kit *k, heddle_pstream *s, heddle_pevent *event) {
 }
 
 /* What one stream writes is there for the other that waits. */
-static void writes_first(kit *k) {
+void kit_events_writes_first(kit *k) {
   pair p = pair_new(k);
   for (uint32_t i = 1; i <= ROUNDS; i++) {
     kit_fill(k, p.a, p.x, 0, BYTES, 0);
@@ -67,7 +68,7 @@ static void writes_first(kit *k) {
 }
 
 /* What one stream reads is not overwritten by the other that waits. */
-static void reads_first(kit *k) {
+void kit_events_reads_first(kit *k) {
   pair p = pair_new(k);
   for (uint32_t i = 1; i <= ROUNDS; i++) {
     kit_fill(k, p.a, p.x, 0, BYTES, i);
@@ -278,9 +279,9 @@ KIT_GROUP(kit_events, "events",
           {"events/required", "the table is there and whole, except of an inline device", KIT_STAGE_INSTANCE, 0, 0,
            required, NULL},
           ON_DEVICE("write-before-read", "wait holds back later work until the record: what was written is read", 0,
-                    writes_first),
+                    kit_events_writes_first),
           ON_DEVICE("read-before-write", "wait holds back later work until the record: what is read is not overwritten",
-                    0, reads_first),
+                    0, kit_events_reads_first),
           ON_DEVICE("never-recorded", "an event that was never recorded is already reached", 0, never_recorded),
           ON_DEVICE("own-stream", "a stream may wait for an event of its own", 0, own_stream),
           ON_DEVICE("recorded-again", "a wait is for the last record before it, whatever is recorded later", 0,

@@ -1,5 +1,6 @@
 /* The group "fences": signals come once, after the work before them, and never too early; and what a slow or a gone host
  * means to the plugin. Cases about fence.wait are in fences_wait.c and fences_held.c. */
+#include "conformance/streams.h"
 #include "conformance/fences.h"
 
 #include <inttypes.h>
@@ -21,7 +22,7 @@ void kit_reached(kit *k, heddle_pfence fence, uint64_t value, const char *what) 
 }
 
 /* The bytes of the work before the signal are there when the fence is reached. */
-static void after_work(kit *k) {
+void kit_fences_after_work(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
   heddle_pbuffer *x = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
@@ -245,7 +246,7 @@ KIT_GROUP(
     {"fences/required", "signal is there, except of an inline device; wait where the device says so",
      KIT_STAGE_INSTANCE, 0, 0, required, NULL},
     ON_DEVICE("signal-after-work", "a fence is reached when the work before it is done, and its bytes are there", 0,
-              after_work),
+              kit_fences_after_work),
     ON_DEVICE("signal-empty", "a stream without work signals too, to the value that was asked", 0, empty_stream),
     ON_DEVICE("signal-submits", "signal submits", 0, submits),
     ON_DEVICE("signal-once", "one fence.signal is one call of the host's", 0, once),
@@ -272,6 +273,13 @@ KIT_GROUP(
               kit_fences_failed_once),
     ON_DEVICE("failed-alone", "a failed stream leaves other streams and the device alone", KIT_FAILS,
               kit_fences_failed_alone),
+    ON_DEVICE("failed-status", "query, signal and sync give one status for one failure", KIT_FAILS,
+              kit_fences_failed_status),
+    ON_DEVICE("failed-kept", "only sync clears a failure", KIT_FAILS, kit_fences_failed_kept),
+    ON_DEVICE("failed-signals", "every signal between failed work and that sync fails its fence", KIT_FAILS,
+              kit_fences_failed_signals),
+    ON_DEVICE("failed-work", "after the sync that gave a failure the stream works as before", KIT_FAILS,
+              kit_fences_failed_work),
     ON_DEVICE("held-query", "query is HEDDLE_EBUSY over a wait that has no end", 0, kit_fences_held_query),
     ON_DEVICE("held-sync", "sync is HEDDLE_ETIMEOUT over a wait that has no end", 0, kit_fences_held_sync),
     ON_DEVICE("held-idle", "device.idle is HEDDLE_ETIMEOUT over a wait that has no end", 0, kit_fences_held_idle),

@@ -25,6 +25,11 @@ void kit_fences_failed_signal(kit *k);
 void kit_fences_failed_once(kit *k);
 void kit_fences_failed_alone(kit *k);
 
+void kit_fences_failed_status(kit *k);
+void kit_fences_failed_kept(kit *k);
+void kit_fences_failed_signals(kit *k);
+void kit_fences_failed_work(kit *k);
+
 void kit_fences_held_query(kit *k);
 void kit_fences_held_sync(kit *k);
 void kit_fences_held_idle(kit *k);

@@ -6,6 +6,7 @@ const kit_group *const check_groups[] = {
     &kit_load,
     &kit_root,
     &kit_device,
+    &kit_settings,
 
     /* memory, streams and what runs in them */
     &kit_memory,

@@ -16,18 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__has_feature)
-#define BUILT_WITH(feature) __has_feature(feature)
-#else
-#define BUILT_WITH(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || BUILT_WITH(address_sanitizer) || \
-    BUILT_WITH(thread_sanitizer)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 #define EXPORT __attribute__((visibility("default")))
 
 enum { MOST_FDS = 4096, MOST_THREADS = 256 };
@@ -73,7 +61,7 @@ static bool is_plugin(const char *file) {
   return realpath(file, real) != NULL && strcmp(real, watched) == 0;
 }
 
-static bool by_plugin(const void *caller) {
+bool interpose_by_plugin(const void *caller) {
   return watched[0] != '\0' && is_plugin(file_of(caller));
 }
 
@@ -91,7 +79,7 @@ static bool by_plugin(const void *caller) {
 
 /* The C++ runtime asks for its own when it is linked into the plugin. */
 static void note_variable(const char *name, const void *caller) {
-  if (name == NULL || strncmp(name, "GLIBCXX_", 8) == 0 || !by_plugin(caller)) return;
+  if (name == NULL || strncmp(name, "GLIBCXX_", 8) == 0 || !interpose_by_plugin(caller)) return;
   if (atomic_load(&has_variable)) return;
   snprintf(variable_read, sizeof variable_read, "%s", name);
   atomic_store(&has_variable, true);
@@ -111,12 +99,12 @@ EXPORT char *secure_getenv(const char *name) {
   return next(name);
 }
 
-#if !SANITIZED
+#if !INTERPOSE_SANITIZED
 
 /* ---- descriptors */
 
 static int note_fd(int fd, const void *caller) {
-  if (fd >= 0 && fd < MOST_FDS && watched[0] != '\0') atomic_store(&of_plugin[fd], by_plugin(caller));
+  if (fd >= 0 && fd < MOST_FDS && watched[0] != '\0') atomic_store(&of_plugin[fd], interpose_by_plugin(caller));
   return fd;
 }
 

@@ -177,7 +177,7 @@ static inline bool kit_inline(const kit *k) {
 }
 
 /* ---- the groups, in the order of the report (groups.c lists them) */
-extern const kit_group kit_load, kit_root, kit_device, kit_errors, kit_process;
+extern const kit_group kit_load, kit_root, kit_device, kit_settings, kit_errors, kit_process;
 extern const kit_group kit_memory, kit_copy, kit_streams, kit_events, kit_fences, kit_capture, kit_timing, kit_external,
     kit_calls, kit_health, kit_threads, kit_leaks;
 extern const kit_group kit_query, kit_numerics, kit_regions, kit_layouts, kit_modules;

@@ -11,25 +11,25 @@
 #define STREAM heddle_pstream *stream
 #define ERR heddle_error *err
 
-/* S(group, function, parameters, arguments): one that returns a status. */
-#define STATUS_CALLS(S) \
-  S(device, open, (INSTANCE, uint32_t i, const heddle_pdevice_options *o, heddle_pdevice **out, ERR), \
+/* S(group, function, parameters, arguments): one that returns a status. O: one that has an out-argument of that name too. */
+#define STATUS_CALLS(S, O) \
+  O(device, open, (INSTANCE, uint32_t i, const heddle_pdevice_options *o, heddle_pdevice **out, ERR), \
     (self, i, o, out, err)) \
-  S(device, query, (DEV, uint32_t key, int64_t * out, ERR), (dev, key, out, err)) \
+  O(device, query, (DEV, uint32_t key, int64_t * out, ERR), (dev, key, out, err)) \
   S(device, health, (DEV, ERR), (dev, err)) \
   S(device, idle, (DEV, uint64_t timeout_ns, ERR), (dev, timeout_ns, err)) \
   S(device, reset, (DEV, uint64_t timeout_ns, ERR), (dev, timeout_ns, err)) \
   S(device, memory_now, (DEV, uint64_t * a, uint64_t * b, ERR), (dev, a, b, err)) \
-  S(memory, alloc, (DEV, const heddle_pmemory_desc *desc, heddle_pbuffer **out, ERR), (dev, desc, out, err)) \
-  S(memory, view, (DEV, heddle_pbuffer * parent, uint64_t offset, uint64_t bytes, heddle_pbuffer * *out, ERR), \
+  O(memory, alloc, (DEV, const heddle_pmemory_desc *desc, heddle_pbuffer **out, ERR), (dev, desc, out, err)) \
+  O(memory, view, (DEV, heddle_pbuffer * parent, uint64_t offset, uint64_t bytes, heddle_pbuffer * *out, ERR), \
     (dev, parent, offset, bytes, out, err)) \
-  S(memory, import_host, (DEV, void *pointer, uint64_t bytes, heddle_pbuffer **out, ERR), \
+  O(memory, import_host, (DEV, void *pointer, uint64_t bytes, heddle_pbuffer **out, ERR), \
     (dev, pointer, bytes, out, err)) \
-  S(memory, map, (DEV, BUFFER, void **out, ERR), (dev, buffer, out, err)) \
+  O(memory, map, (DEV, BUFFER, void **out, ERR), (dev, buffer, out, err)) \
   S(memory, flush, (DEV, BUFFER, uint64_t offset, uint64_t bytes, ERR), (dev, buffer, offset, bytes, err)) \
   S(memory, invalidate, (DEV, BUFFER, uint64_t offset, uint64_t bytes, ERR), (dev, buffer, offset, bytes, err)) \
-  S(memory, native, (DEV, BUFFER, uint64_t * out, ERR), (dev, buffer, out, err)) \
-  S(memory, adopt, (DEV, uint64_t handle, uint64_t a, uint64_t bytes, heddle_pbuffer * *out, ERR), \
+  O(memory, native, (DEV, BUFFER, uint64_t * out, ERR), (dev, buffer, out, err)) \
+  O(memory, adopt, (DEV, uint64_t handle, uint64_t a, uint64_t bytes, heddle_pbuffer * *out, ERR), \
     (dev, handle, a, bytes, out, err)) \
   S(copy, h2d, (STREAM, heddle_pbuffer * dst, uint64_t a, heddle_pbuffer * host, uint64_t b, uint64_t bytes, ERR), \
     (stream, dst, a, host, b, bytes, err)) \
@@ -48,22 +48,22 @@
     (STREAM, heddle_pdevice * dst_dev, heddle_pbuffer * dst, uint64_t a, heddle_pdevice * src_dev, \
      heddle_pbuffer * src, uint64_t b, uint64_t bytes, ERR), \
     (stream, dst_dev, dst, a, src_dev, src, b, bytes, err)) \
-  S(stream, create, (DEV, uint32_t kind, int32_t priority, heddle_pstream * *out, ERR), \
+  O(stream, create, (DEV, uint32_t kind, int32_t priority, heddle_pstream * *out, ERR), \
     (dev, kind, priority, out, err)) \
   S(stream, submit, (STREAM, ERR), (stream, err)) \
   S(stream, sync, (STREAM, uint64_t timeout_ns, ERR), (stream, timeout_ns, err)) \
   S(stream, query, (STREAM, ERR), (stream, err)) \
-  S(stream, adopt, (DEV, uint64_t handle, heddle_pstream * *out, ERR), (dev, handle, out, err)) \
-  S(event, create, (DEV, heddle_pevent * *out, ERR), (dev, out, err)) \
+  O(stream, adopt, (DEV, uint64_t handle, heddle_pstream * *out, ERR), (dev, handle, out, err)) \
+  O(event, create, (DEV, heddle_pevent * *out, ERR), (dev, out, err)) \
   S(event, record, (heddle_pevent * event, STREAM, ERR), (event, stream, err)) \
   S(event, wait, (STREAM, heddle_pevent * event, ERR), (stream, event, err)) \
   S(fence, signal, (STREAM, heddle_pfence fence, uint64_t value, ERR), (stream, fence, value, err)) \
   S(fence, wait, (STREAM, heddle_pfence fence, uint64_t value, ERR), (stream, fence, value, err)) \
   S(op, query, (INSTANCE, uint32_t i, const heddle_pregion *region, heddle_offer_fn offer, void *sink, ERR), \
     (self, i, region, offer, sink, err)) \
-  S(op, prepare, (DEV, const heddle_pregion *region, uint32_t offer, heddle_pop **out, ERR), \
+  O(op, prepare, (DEV, const heddle_pregion *region, uint32_t offer, heddle_pop **out, ERR), \
     (dev, region, offer, out, err)) \
-  S(op, bind, (heddle_pop * op, STREAM, const heddle_pbind *operands, heddle_plaunch **out, ERR), \
+  O(op, bind, (heddle_pop * op, STREAM, const heddle_pbind *operands, heddle_plaunch **out, ERR), \
     (op, stream, operands, out, err)) \
   S(op, run, (heddle_plaunch * launch, ERR), (launch, err)) \
   S(op, resize, (heddle_plaunch * launch, const heddle_pregion *region, const heddle_pbind *operands, ERR), \
@@ -77,9 +77,9 @@
     (self, i, tensor, dst, bytes, err)) \
   S(layout, describe, (INSTANCE, uint32_t i, heddle_layout layout, char *buf, uint64_t bytes, ERR), \
     (self, i, layout, buf, bytes, err)) \
-  S(module, load, (DEV, const char *format, const void *data, uint64_t bytes, heddle_pmodule **out, ERR), \
+  O(module, load, (DEV, const char *format, const void *data, uint64_t bytes, heddle_pmodule **out, ERR), \
     (dev, format, data, bytes, out, err)) \
-  S(module, kernel_get, \
+  O(module, kernel_get, \
     (heddle_pmodule * module, const char *name, heddle_pkernel **out, heddle_pkernel_info *info, ERR), \
     (module, name, out, info, err)) \
   S(module, launch, \
@@ -87,15 +87,15 @@
      const heddle_pargument *args, uint32_t n_args, ERR), \
     (stream, kernel, grid, block, shared_bytes, args, n_args, err)) \
   S(capture, begin, (STREAM, ERR), (stream, err)) \
-  S(capture, end, (STREAM, heddle_pgraph * *out, ERR), (stream, out, err)) \
+  O(capture, end, (STREAM, heddle_pgraph * *out, ERR), (stream, out, err)) \
   S(capture, replay, (heddle_pgraph * graph, STREAM, ERR), (graph, stream, err)) \
-  S(timing, create, (DEV, uint32_t slots, heddle_ptimer * *out, ERR), (dev, slots, out, err)) \
+  O(timing, create, (DEV, uint32_t slots, heddle_ptimer * *out, ERR), (dev, slots, out, err)) \
   S(timing, mark, (STREAM, heddle_ptimer * timer, uint32_t slot, ERR), (stream, timer, slot, err)) \
   S(timing, read, (heddle_ptimer * timer, uint32_t first, uint32_t count, uint64_t * out_ns, ERR), \
     (timer, first, count, out_ns, err)) \
   S(timing, calibrate, (DEV, uint64_t * device_ns, uint64_t * host_ns, ERR), (dev, device_ns, host_ns, err)) \
-  S(external, export_memory, (DEV, BUFFER, uint32_t kind, int64_t * out, ERR), (dev, buffer, kind, out, err)) \
-  S(external, import_memory, (DEV, uint32_t kind, int64_t handle, uint64_t bytes, heddle_pbuffer * *out, ERR), \
+  O(external, export_memory, (DEV, BUFFER, uint32_t kind, int64_t * out, ERR), (dev, buffer, kind, out, err)) \
+  O(external, import_memory, (DEV, uint32_t kind, int64_t handle, uint64_t bytes, heddle_pbuffer * *out, ERR), \
     (dev, kind, handle, bytes, out, err))
 
 /* V(group, function, parameters, arguments): one that returns nothing. */
@@ -112,8 +112,8 @@
   V(timing, free, (heddle_ptimer * timer), (timer))
 
 /* The same of the root table; the first is no member of it. */
-#define ROOT_STATUS_CALLS(S) \
-  S(root, open_instance, (const heddle_host *host, heddle_pinstance **out, ERR), (host, out, err)) \
+#define ROOT_STATUS_CALLS(S, O) \
+  O(root, open_instance, (const heddle_host *host, heddle_pinstance **out, ERR), (host, out, err)) \
   S(root, device_count, (INSTANCE, uint32_t * out, ERR), (self, out, err)) \
   S(root, device_describe, (INSTANCE, uint32_t i, heddle_pdevice_desc * desc, ERR), (self, i, desc, err))
 
@@ -121,14 +121,16 @@
 enum {
   CALL_NONE,
   CALL_ENTRY,
-  STATUS_CALLS(NUMBER) VOID_CALLS(NUMBER) ROOT_STATUS_CALLS(NUMBER) NUMBER(root, close_instance, , ) CALLS
+  STATUS_CALLS(NUMBER, NUMBER) VOID_CALLS(NUMBER) ROOT_STATUS_CALLS(NUMBER, NUMBER) NUMBER(root, close_instance, , )
+      CALLS
 };
 #undef NUMBER
 
 const char *kit_call_name(unsigned call) {
 #define NAME(group, function, parameters, arguments) #group "." #function,
-  static const char *const names[CALLS] = {
-      NULL, "heddle_plugin_entry", STATUS_CALLS(NAME) VOID_CALLS(NAME) ROOT_STATUS_CALLS(NAME) "root.close_instance"};
+  static const char *const names[CALLS] = {NULL, "heddle_plugin_entry",
+                                           STATUS_CALLS(NAME, NAME) VOID_CALLS(NAME)
+                                               ROOT_STATUS_CALLS(NAME, NAME) "root.close_instance"};
 #undef NAME
   return call < CALLS ? names[call] : NULL;
 }
@@ -240,6 +242,24 @@ static heddle_status answered(const answer *a, unsigned call, heddle_status stat
     leave(before, CALL_##group##_##function); \
     return answered(&asked, CALL_##group##_##function, status); \
   }
+/* What a failed call may not have changed. */
+static heddle_status unchanged(unsigned call, heddle_status status, const void *before, const void *out, size_t bytes) {
+  if (status == HEDDLE_OK || out == NULL || memcmp(before, out, bytes) == 0) return status;
+  kit_fault_is(real.k, KIT_FAULT_ANSWER, call, 1);
+  kit_fail(real.k, "%s failed, and its out-argument is not as if the call had not been made", kit_call_name(call));
+}
+
+#define DEFINE_OUT(group, function, parameters, arguments) \
+  static heddle_status group##_##function parameters { \
+    const answer asked = ask(err); \
+    unsigned char out_before[sizeof *out] = {0}; \
+    if (out != NULL) memcpy(out_before, out, sizeof *out); \
+    unsigned before = enter(CALL_##group##_##function); \
+    heddle_status status = real.group.function arguments; \
+    leave(before, CALL_##group##_##function); \
+    status = answered(&asked, CALL_##group##_##function, status); \
+    return unchanged(CALL_##group##_##function, status, out_before, out, sizeof *out); \
+  }
 #define DEFINE_VOID(group, function, parameters, arguments) \
   static void group##_##function parameters { \
     unsigned before = enter(CALL_##group##_##function); \
@@ -247,9 +267,9 @@ static heddle_status answered(const answer *a, unsigned call, heddle_status stat
     leave(before, CALL_##group##_##function); \
   }
 
-STATUS_CALLS(DEFINE_STATUS)
+STATUS_CALLS(DEFINE_STATUS, DEFINE_OUT)
 VOID_CALLS(DEFINE_VOID)
-ROOT_STATUS_CALLS(DEFINE_STATUS)
+ROOT_STATUS_CALLS(DEFINE_STATUS, DEFINE_OUT)
 DEFINE_VOID(root, close_instance, (INSTANCE), (self))
 
 /* ---- what does not come */
@@ -330,9 +350,9 @@ void kit_calls_watch(kit *k) {
   if (t->group.function != NULL) t->group.function = group##_##function;
 #define PUT_ROOT(group, function, parameters, arguments) \
   if (k->root.function != NULL) k->root.function = group##_##function;
-  STATUS_CALLS(PUT)
+  STATUS_CALLS(PUT, PUT)
   VOID_CALLS(PUT)
-  ROOT_STATUS_CALLS(PUT_ROOT)
+  ROOT_STATUS_CALLS(PUT_ROOT, PUT_ROOT)
   PUT_ROOT(root, close_instance, , )
   if (t->stream.sync != NULL) t->stream.sync = limited_sync;
   if (t->device.idle != NULL) t->device.idle = limited_idle;

@@ -30,8 +30,14 @@ void kit_close_all(kit *k) {
 }
 
 heddle_pstream *kit_stream(kit *k, heddle_pdevice *dev) {
+  static const int32_t priorities[] = {0, 1, -1, INT32_MAX};
+  const uint32_t n = k->side->n_streams++, kinds = k->side->kinds;
+  const bool copy = kinds == KIT_KINDS_COPY || (kinds != KIT_KINDS_COMPUTE && n % 2 == kinds - KIT_KINDS_COPY_FIRST);
   heddle_pstream *stream = NULL;
-  kit_ok(k, k->t.stream.create(dev, HEDDLE_STREAM_COMPUTE, 0, &stream, &k->err), "stream.create");
+  kit_ok(k,
+         k->t.stream.create(dev, copy ? HEDDLE_STREAM_COPY : HEDDLE_STREAM_COMPUTE, copy ? priorities[n % 4] : 0,
+                            &stream, &k->err),
+         "stream.create");
   if (stream == NULL) kit_fail(k, "stream.create said yes and gave nothing");
   return stream;
 }

@@ -37,11 +37,14 @@ static void host_log(void *ctx, int32_t level, const char *component, const char
   kit_side *side = ((kit *)ctx)->side;
   const char *part = "component", *fault = contract_text_fault(component, 64);
   if (fault == NULL) part = "text", fault = contract_text_fault(text, 1 << 16);
+  if (fault == NULL && strchr(component, ' ') != NULL) part = "component", fault = "is no single word";
   if (fault == NULL && (level < HEDDLE_LOG_ERROR || level > HEDDLE_LOG_TRACE)) part = "level", fault = "is none";
   atomic_fetch_add(&side->log_lines, 1);
   pthread_mutex_lock(&side->log_lock);
   if (fault != NULL && side->log_fault[0] == '\0')
     snprintf(side->log_fault, sizeof side->log_fault, "the %s of a line to host.log %s", part, fault);
+  if (fault == NULL && level <= HEDDLE_LOG_WARN && side->forced_key != NULL && strstr(text, side->forced_key) != NULL)
+    side->warned = true;
   if (fault == NULL && level <= HEDDLE_LOG_WARN) fprintf(stderr, "%s: %s\n", component, text);
   pthread_mutex_unlock(&side->log_lock);
 }
@@ -98,6 +101,15 @@ static bool hook(kit_side *side, const char *key, char *out, size_t bytes) {
   return false;
 }
 
+static void note_asked(kit_side *side, const char *key) {
+  pthread_mutex_lock(&side->log_lock);
+  uint32_t i = 0;
+  while (i < side->n_asked && strcmp(side->asked[i], key) != 0) i++;
+  if (i == side->n_asked && i < KIT_ASKED && strlen(key) < sizeof side->asked[i])
+    strcpy(side->asked[side->n_asked++], key);
+  pthread_mutex_unlock(&side->log_lock);
+}
+
 static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes) {
   kit_side *side = ((kit *)ctx)->side;
   char full[128], folder[4096];
@@ -105,7 +117,10 @@ static int64_t host_config(void *ctx, const char *key, char *buf, uint64_t bytes
   if (key == NULL || key[0] == '\0') return -1;
   int n = snprintf(full, sizeof full, "%s.%s", side->settings_of, key);
   if (n < 0 || (size_t)n >= sizeof full) return -1;
-  if (hook(side, key, folder, sizeof folder)) {
+  note_asked(side, key);
+  if (side->forced_key != NULL && strcmp(side->forced_key, key) == 0) {
+    value = side->forced_value;
+  } else if (hook(side, key, folder, sizeof folder)) {
     value = folder;
   } else if (!given(side, full, &value) && !variable(full, &value)) {
     if (strcmp(key, "cache_dir") != 0 || !cache_folder(side->settings_of, folder, sizeof folder)) return -1;
@@ -175,6 +190,16 @@ static uint32_t host_parallelism(void *ctx) {
   return kit_parallelism();
 }
 
+static heddle_status host_stop_requested(void *ctx) {
+  (void)ctx;
+  return HEDDLE_OK;
+}
+
+static int32_t host_log_level(void *ctx) {
+  (void)ctx;
+  return HEDDLE_LOG_TRACE;
+}
+
 uint64_t kit_fault_cookie(kit *k) {
   return atomic_load(&k->side->fault_cookie);
 }
@@ -216,6 +241,8 @@ bool kit_host_init(kit *k) {
                           .now_ns = host_now_ns,
                           .trace_span = host_trace_span,
                           .run_parallel = host_run_parallel,
-                          .parallelism = host_parallelism};
+                          .parallelism = host_parallelism,
+                          .stop_requested = host_stop_requested,
+                          .log_level = host_log_level};
   return kit_heap_init(&side->heap) && kit_fences_init(&side->fences) && pthread_mutex_init(&side->log_lock, NULL) == 0;
 }

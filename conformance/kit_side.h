@@ -70,7 +70,11 @@ typedef struct kit_heap {
   bool failed;         /* one has since fail_after was set */
 } kit_heap;
 
-enum { KIT_FENCES = 4096 };
+enum { KIT_FENCES = 4096, KIT_ASKED = 128 };
+
+/* All of kind COMPUTE; all of kind COPY; of two in turn the first or the second of kind COPY. Those of kind COPY have each
+ * priority in turn. */
+enum { KIT_KINDS_COMPUTE, KIT_KINDS_COPY, KIT_KINDS_COPY_FIRST, KIT_KINDS_COPY_SECOND };
 
 typedef struct kit_timelines {
   pthread_mutex_t lock;
@@ -103,6 +107,12 @@ struct kit_side {
   atomic_uint log_lines;
   char log_fault[200]; /* what was wrong with the first line of the log that was, "" */
   pthread_mutex_t log_lock;
+  char asked[KIT_ASKED][64]; /* the settings that host.config was asked for, each once; under log_lock */
+  uint32_t n_asked;
+  const char *forced_key, *forced_value; /* NULL: none; a case gives this setting this value */
+  uint32_t kinds;                        /* KIT_KINDS_*: of the streams that kit_stream makes */
+  uint32_t n_streams;                    /* that it has made */
+  bool warned;                           /* a line of warning or error names forced_key */
 };
 
 /* ---- kit_result.c */

@@ -18,7 +18,7 @@ enum { EACH = 32, BYTES = 16384, WARM = 4, LEAK = 64 /* bytes for each: drivers 
 /* ---- what the process has */
 
 typedef struct census {
-  uint64_t threads, files, maps, resident_kib, heap;
+  uint64_t threads, files, maps, mapped_kib, resident_kib, heap;
 } census;
 
 /* Bytes of malloc in use, in the whole process; 0 where the C library does not tell. */
@@ -50,6 +50,20 @@ static uint64_t lines(const char *path) {
   return n;
 }
 
+/* KiB of all mappings but that which the C library's memory grows in. */
+static uint64_t mapped_kib(void) {
+  char line[512];
+  uint64_t bytes = 0;
+  FILE *file = fopen("/proc/self/maps", "re");
+  if (file == NULL) return 0;
+  while (fgets(line, sizeof line, file) != NULL) {
+    unsigned long long from = 0, to = 0;
+    if (strstr(line, "[heap]") == NULL && sscanf(line, "%llx-%llx", &from, &to) == 2) bytes += to - from;
+  }
+  fclose(file);
+  return bytes / 1024;
+}
+
 static uint64_t resident_kib(void) {
   unsigned long long pages = 0, whole = 0;
   FILE *file = fopen("/proc/self/statm", "re");
@@ -62,8 +76,8 @@ static uint64_t resident_kib(void) {
 static census count(kit *k) {
   kit_host_settle(k);
   const bool kept = k->host.features != 0; /* a sanitizer's allocator keeps what was freed, for a while */
-  return (census){entries("/proc/self/task"), entries("/proc/self/fd"), kept ? 0 : lines("/proc/self/maps"),
-                  kept ? 0 : resident_kib(), kept ? 0 : heap_bytes()};
+  return (census){entries("/proc/self/task"), entries("/proc/self/fd"),  kept ? 0 : lines("/proc/self/maps"),
+                  kept ? 0 : mapped_kib(),    kept ? 0 : resident_kib(), kept ? 0 : heap_bytes()};
 }
 
 /* ---- rounds over a device or an instance */
@@ -126,13 +140,14 @@ static void steady(kit *k, const uint64_t at[5], uint64_t step, const char *what
 /* Ten rounds to warm up, then four times ten, counted after each ten. */
 static void rounds(kit *k, void (*round)(kit *k)) {
   enum { SPAN = 10 };
-  uint64_t threads[5], files[5], maps[5], resident[5], blocks[5], heap[5];
+  uint64_t threads[5], files[5], maps[5], mapped[5], resident[5], blocks[5], heap[5];
   for (uint32_t i = 0; i < 5; i++) {
     for (uint32_t j = 0; j < SPAN; j++) round(k);
     census now = count(k);
     threads[i] = now.threads;
     files[i] = now.files;
     maps[i] = now.maps;
+    mapped[i] = now.mapped_kib;
     resident[i] = now.resident_kib;
     heap[i] = now.heap;
     blocks[i] = kit_host_blocks(k);
@@ -142,6 +157,7 @@ static void rounds(kit *k, void (*round)(kit *k)) {
   flat(k, threads, SPAN / 2, "threads of the process", "10 rounds");
   flat(k, files, SPAN / 2, "open files of the process", "10 rounds");
   flat(k, maps, SPAN / 2, "mappings of the process", "10 rounds");
+  steady(k, mapped, SPAN * 4, "KiB of mappings of the process", "10 rounds");
   flat(k, resident, SPAN * 64, "resident KiB of the process", "10 rounds");
   if (resident[4] > resident[0])
     kit_note(k, "resident memory grew by %" PRIu64 " KiB in 40 rounds", resident[4] - resident[0]);
@@ -205,7 +221,7 @@ static numbers live(kit *k) {
  * by one and more for each. */
 static void objects(kit *k, void (*batch)(kit *k, heddle_pstream *s), const char *what) {
   heddle_pstream *s = kit_stream(k, k->dev);
-  uint64_t blocks[5], resident[5], heap[5];
+  uint64_t blocks[5], resident[5], heap[5], threads[5], files[5], maps[5], mapped[5];
   numbers before = live(k);
   for (uint32_t i = 0; i < WARM; i++) batch(k, s);
   for (uint32_t i = 0; i < 5; i++) {
@@ -221,8 +237,16 @@ static void objects(kit *k, void (*batch)(kit *k, heddle_pstream *s), const char
     const census now_has = count(k);
     resident[i] = now_has.resident_kib;
     heap[i] = now_has.heap;
+    threads[i] = now_has.threads;
+    files[i] = now_has.files;
+    maps[i] = now_has.maps;
+    mapped[i] = now_has.mapped_kib;
   }
   flat(k, blocks, EACH / 2, "blocks of host.alloc", what);
+  flat(k, threads, EACH / 2, "threads of the process", what);
+  flat(k, files, EACH / 2, "open files of the process", what);
+  flat(k, maps, EACH / 2, "mappings of the process", what);
+  steady(k, mapped, EACH * 4, "KiB of mappings of the process", what);
   steady(k, heap, EACH * LEAK, "bytes of malloc", what);
   flat(k, resident, EACH * (BYTES / 1024) * 3 / 4, "resident KiB of the process", what);
   k->t.stream.close(s);

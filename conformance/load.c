@@ -1,11 +1,16 @@
 /* conformance/load.c: the group "load": the file, its one symbol, the entry, and the sizes and members of the tables that
  * it gives. */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "conformance/elf_symbols.h"
 #include "conformance/kit_side.h"
 #include "conformance/proc_self.h"
+#include "conformance/process_left.h"
 
 /* ---- the file */
 
@@ -107,6 +112,59 @@ static void again(kit *k) {
     kit_fail(k, "the entry gave another table when it was called again: the table is static");
 }
 
+/* ---- the host's table */
+
+/* A host's table in pages of its own, bytes long, with a page behind it that nobody may touch. */
+static heddle_host *guarded_host(kit *k, size_t bytes, void **pages) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED || mprotect(at + page, page, PROT_NONE) != 0) kit_skip(k, "the kit is out of memory");
+  char *host = at + page - bytes;
+  memcpy(host, &k->host, bytes);
+  *pages = at;
+  return (heddle_host *)(void *)host;
+}
+
+/* Opens and works with these two tables, of which the first is gone when the entry has returned. */
+static void with_hosts(kit *k, heddle_host *entered, void *pages, const heddle_host *opened) {
+  char why[CONTRACT_TEXT];
+  uint32_t n = 0;
+  if (!kit_stage_library(k)) kit_skip(k, "%s", k->err.text);
+  k->theirs = k->side->entry(entered, &k->err);
+  mprotect(pages, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE);
+  if (k->theirs == NULL) kit_fail(k, "the entry refused a host of the same major: \"%.800s\"", k->err.text);
+  if (!contract_take(k->theirs, &k->root, &k->t, why)) kit_skip(k, "%s", why);
+  if (!contract_complete(&k->root, &k->t, why)) kit_skip(k, "%s (load/functions)", why);
+  kit_calls_watch(k);
+  const heddle_status s = k->root.open_instance(opened, &k->instance, &k->err);
+  if (s == HEDDLE_ENODEV) kit_skip(k, "%s", k->err.text);
+  kit_ok(k, s, "open_instance");
+  kit_ok(k, k->root.device_count(k->instance, &n, &k->err), "device_count");
+  if (k->index >= n) kit_skip(k, "the plugin has no device here");
+  k->desc = (heddle_pdevice_desc){.struct_size = sizeof k->desc};
+  kit_ok(k, k->root.device_describe(k->instance, k->index, &k->desc, &k->err), "device_describe");
+  k->dev = kit_open(k, k->index);
+  kit_calls_stand_in(k);
+  process_work(k);
+  kit_close_all(k);
+}
+
+static void entry_host(kit *k) {
+  void *pages;
+  heddle_host *entered = guarded_host(k, sizeof *entered, &pages);
+  with_hosts(k, entered, pages, &k->host);
+}
+
+/* A host of 1.0: nothing that came later is there. */
+static void older_host(kit *k) {
+  void *pages[2];
+  const size_t bytes = offsetof(heddle_host, stop_requested);
+  heddle_host *entered = guarded_host(k, bytes, &pages[0]), *opened = guarded_host(k, bytes, &pages[1]);
+  entered->struct_size = opened->struct_size = (uint32_t)bytes;
+  entered->abi_minor = opened->abi_minor = 0;
+  with_hosts(k, entered, pages[0], opened);
+}
+
 /* ---- the tables */
 
 static void name(kit *k) {
@@ -125,22 +183,25 @@ static void functions(kit *k) {
   if (!contract_complete(&k->root, &k->t, why)) kit_fail(k, "%s", why);
 }
 
-KIT_GROUP(kit_load, "load",
-          {"load/file", "a plugin is a shared library for this machine", KIT_STAGE_FILE, 0, 0, file, NULL},
-          {"load/exports", "a plugin exports one symbol, heddle_plugin_entry, and needs none of Heddle's",
-           KIT_STAGE_FILE, 0, 0, exports, NULL},
-          {"load/entry", "heddle_plugin_entry returns a table of the host's major version", KIT_STAGE_FILE, 0, 0, entry,
-           NULL},
-          {"load/quiet_entry", "the entry opens nothing: no driver, no file, no thread", KIT_STAGE_FILE,
-           KIT_OPENS | KIT_REFUSES, 0, quiet, NULL},
-          {"load/other_major", "a plugin refuses a host whose abi_major is not its own, with the reason in err",
-           KIT_STAGE_ENTRY, 0, 0, other_major, NULL},
-          {"load/newer_minor",
-           "minors are information and are never compared; what a newer host has more is passed over", KIT_STAGE_ENTRY,
-           0, 0, newer_minor, NULL},
-          {"load/again", "what the entry returns is a static const table", KIT_STAGE_ENTRY, 0, 0, again, NULL},
-          {"load/name", "a name is lower-case letters, digits and '_', the first a letter", KIT_STAGE_ENTRY, 0, 0, name,
-           NULL},
-          {"load/sizes", "each table begins with struct_size, set with sizeof by the side that compiled it",
-           KIT_STAGE_ENTRY, 0, 0, sizes, NULL},
-          {"load/functions", "required tables and functions are not NULL", KIT_STAGE_ENTRY, 0, 0, functions, NULL});
+KIT_GROUP(
+    kit_load, "load", {"load/file", "a plugin is a shared library for this machine", KIT_STAGE_FILE, 0, 0, file, NULL},
+    {"load/exports", "a plugin exports one symbol, heddle_plugin_entry, and needs none of Heddle's", KIT_STAGE_FILE, 0,
+     0, exports, NULL},
+    {"load/entry", "heddle_plugin_entry returns a table of the host's major version", KIT_STAGE_FILE, 0, 0, entry,
+     NULL},
+    {"load/quiet_entry", "the entry opens nothing: no driver, no file, no thread", KIT_STAGE_FILE,
+     KIT_OPENS | KIT_REFUSES, 0, quiet, NULL},
+    {"load/other_major", "a plugin refuses a host whose abi_major is not its own, with the reason in err",
+     KIT_STAGE_ENTRY, 0, 0, other_major, NULL},
+    {"load/newer_minor", "minors are information and are never compared; what a newer host has more is passed over",
+     KIT_STAGE_ENTRY, 0, 0, newer_minor, NULL},
+    {"load/entry_host", "the host's table that the entry gets is valid for the call only", KIT_STAGE_FILE,
+     KIT_OPENS | KIT_REFUSES, 30, entry_host, NULL},
+    {"load/older_host", "a member of the host's that is newer than 1.0 is used where HEDDLE_HAS says that it is there",
+     KIT_STAGE_FILE, KIT_OPENS | KIT_REFUSES, 30, older_host, NULL},
+    {"load/again", "what the entry returns is a static const table", KIT_STAGE_ENTRY, 0, 0, again, NULL},
+    {"load/name", "a name is lower-case letters, digits and '_', the first a letter", KIT_STAGE_ENTRY, 0, 0, name,
+     NULL},
+    {"load/sizes", "each table begins with struct_size, set with sizeof by the side that compiled it", KIT_STAGE_ENTRY,
+     0, 0, sizes, NULL},
+    {"load/functions", "required tables and functions are not NULL", KIT_STAGE_ENTRY, 0, 0, functions, NULL});

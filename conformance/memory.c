@@ -247,6 +247,7 @@ KIT_GROUP(
     ON_DEVICE("invalidate-range", "invalidate changes no bytes outside its range", 0, kit_memory_invalidate_range),
     ON_DEVICE("unified", "UNIFIED memory is mapped and worked on without copies", 0, kit_memory_unified),
     ON_DEVICE("view", "a view shares its range of the parent's bytes, both ways", 0, kit_memory_view),
+    ON_DEVICE("view-counts", "LIVE_BUFFERS counts views, and LIVE_BYTES does not", 0, kit_memory_view_counts),
     ON_DEVICE("view-edges", "what is done to a view stays within it", 0, kit_memory_view_edges),
     ON_DEVICE("view-page", "a view of mapped memory is that part of it", KIT_NOT_INLINE, kit_memory_view_page),
     ON_DEVICE("view-many", "a buffer has many views, freed in any order before it", 0, kit_memory_view_many),

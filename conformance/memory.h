@@ -23,4 +23,7 @@ void kit_memory_adopt(kit *k);
 void kit_memory_adopt_part(kit *k);
 void kit_memory_adopt_freed(kit *k);
 
+/* What device.query counts of views. */
+void kit_memory_view_counts(kit *k);
+
 #endif

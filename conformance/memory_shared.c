@@ -342,3 +342,18 @@ import m = import_new(k, 5000);
   kit_same(k, m.at, m.bytes, 9, "imported memory after its buffer was freed");
   free(m.block);
 }
+
+void kit_memory_view_counts(kit *k) {
+  if ((k->desc.caps & HEDDLE_CAP_VIEWS) == 0 || k->t.memory.view == NULL) kit_skip(k, "the device has no views");
+  heddle_pbuffer *parent = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 8192), *view = NULL;
+  const int64_t buffers = kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS), bytes = kit_live(k, HEDDLE_QUERY_LIVE_BYTES);
+  kit_ok(k, k->t.memory.view(k->dev, parent, 0, 4096, &view, &k->err), "memory.view");
+  int64_t more = kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS) - buffers;
+  if (more != 1) kit_fail(k, "LIVE_BUFFERS grew by %lld with a view; it counts buffers and views", (long long)more);
+  more = kit_live(k, HEDDLE_QUERY_LIVE_BYTES) - bytes;
+  if (more != 0) kit_fail(k, "LIVE_BYTES grew by %lld with a view, whose bytes are its parent's", (long long)more);
+  kit_free(k, k->dev, view);
+  more = kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS) - buffers;
+  if (more != 0) kit_fail(k, "LIVE_BUFFERS is off by %lld after a view was freed", (long long)more);
+  kit_free(k, k->dev, parent);
+}

@@ -30,7 +30,7 @@ typedef struct op_table {
   const op_line *lines;
   uint32_t count;
 } op_table;
-extern const op_table op_elementwise, op_contract, op_moves, op_rows, op_rare;
+extern const op_table op_elementwise, op_contract, op_moves, op_rows, op_rare, op_ranks;
 const op_table *op_scalar(void); /* of operators with a scalar expression, made from operators/; any thread */
 
 uint32_t op_line_count(void);
@@ -152,6 +152,7 @@ void op_ready_free(kit *k, op_ready *ready);
 #define OP_SHIFTED UINT32_C(2) /* at offsets of three times the alignment; not of BARE offers */
 #define OP_TWICE UINT32_C(4)   /* run two times in a row */
 #define OP_ROW UINT32_C(16)    /* run many times before the sync */
+#define OP_GONE UINT32_C(32)   /* the region and the slices are gone as soon as prepare and bind have returned */
 #define OP_MOVED UINT32_C(8) /* with OP_ARENA, of launches that are resized: in another buffer than when it was bound */
 
 /* Waits for work that the device's driver may have to compile first: longer than kit_sync does. */
@@ -167,5 +168,9 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
  * turn, twice, and run: results against wants, and no byte beyond the size. How often op.resize was refused. */
 uint32_t op_resized(kit *k, heddle_pstream *stream, const op_ready *sizes, op_want (*wants)[OP_OUT], uint32_t n_sizes,
                     uint32_t how, uint32_t bound_as);
+/* A launch of the op of small, which is asked for the larger shapes of large: where that is refused it is as before, and where
+ * it is not it can be resized back. Whether it was refused. */
+bool op_resize_refused(kit *k, heddle_pstream *stream, const op_ready *large, const op_ready *small,
+                       op_want small_want[OP_OUT]);
 
 #endif

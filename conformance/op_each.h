@@ -25,5 +25,14 @@ void op_partition(kit *k);
 
 /* The case numerics/resize (resize.c). */
 void op_resize(kit *k);
+void op_refused_resize(kit *k);
+
+/* op_forms.c */
+void op_newer(kit *k);
+void op_older(kit *k);
+void op_opsets(kit *k);
+void op_kept(kit *k);
+void op_quiet(kit *k);
+void op_counts(kit *k);
 
 #endif

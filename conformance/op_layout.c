@@ -49,8 +49,12 @@ bool op_reorder(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_op
   r.values[1] = value_of(o, to);
   r.in[0] = r.node_in[0] = 0;
   r.out[0] = r.node_out[0] = 1;
-  r.node = (heddle_pnode){
-      .struct_size = sizeof r.node, .opset = 13, .domain = "heddle", .op = "Reorder", .name = "kit_reorder"};
+  r.node = (heddle_pnode){.struct_size = sizeof r.node,
+                          .opset = 13,
+                          .domain = "heddle",
+                          .op = "Reorder",
+                          .name = "kit_reorder",
+                          .since_version = 1};
   r.node.attrs.stride = sizeof r.attrs[0];
   r.node.inputs = r.node_in;
   r.node.outputs = r.node_out;

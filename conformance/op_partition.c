@@ -1,5 +1,6 @@
 /* What partition proposes for small random graphs: indices that are there, each in one proposal, connected, convex, and
  * taken by query. The graphs are of elementwise operators and a product, since these are what plugins join. */
+#include "operators/operators.h"
 #include "conformance/op_each.h"
 
 #include <stdio.h>
@@ -41,6 +42,8 @@ static void make(graph *g, kit *k, uint32_t seed) {
     heddle_pnode *n = &g->nodes[i];
     snprintf(g->names[i], sizeof g->names[i], "kit_node%u", i);
     *n = (heddle_pnode){.struct_size = sizeof *n, .opset = 14, .domain = "", .op = ops[op], .name = g->names[i]};
+    const heddle__version *version = heddle__version_find(false, ops[op], 14);
+    n->since_version = version != NULL ? version->opset_first : 0;
     n->attrs.stride = sizeof(heddle_pattr);
     for (uint32_t j = 0; j < arity; j++) {
       const uint32_t back = next(&seed) % 4;

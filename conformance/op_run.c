@@ -2,6 +2,7 @@
  * afterwards. */
 #include "op_case.h"
 
+#include "op_clone.h"
 #include "op_layout.h"
 #include "kit_side.h"
 #include "plugins/common/more/number.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 256, MOST = OP_IN + OP_OUT + 1 };
+enum { GUARD = 256, MOST = OP_IN + OP_OUT + 1, MOST_SIZES = 16 };
 
 /* A piece of device memory and what the host believes to be in it. */
 typedef struct piece {
@@ -35,6 +36,8 @@ typedef struct launch {
   piece pieces[MOST];
   uint32_t n_pieces;
   place in[OP_IN], out[OP_OUT], scratch;
+  op_clone gone[MOST_SIZES]; /* regions of op.resize, which is not to keep them */
+  uint32_t n_gone;
 } launch;
 
 static uint64_t up(uint64_t x, uint64_t align) {
@@ -260,6 +263,7 @@ static heddle_pslice slice_of(const place *p) {
 }
 
 static void free_launch(launch *l) {
+  for (uint32_t i = 0; i < l->n_gone; i++) op_clone_free(&l->gone[i]);
   for (uint32_t i = 0; i < l->n_pieces; i++) {
     l->k->t.memory.free(l->dev, l->pieces[i].buffer);
     free(l->pieces[i].image);
@@ -307,6 +311,7 @@ void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_rea
   char what[sizeof l->words + 32];
   snprintf(what, sizeof what, "op.bind of %s", l->words);
   kit_ok(k, k->t.op.bind(ready->op, stream, &operands, &made, &k->err), what);
+  if ((how & OP_GONE) != 0) memset(ins, 0xee, sizeof ins), memset(outs, 0xee, sizeof outs);
   snprintf(what, sizeof what, "op.run of %s", l->words);
   for (int round = 0; round < ((how & OP_TWICE) != 0 && pair < 0 ? 2 : 1); round++) {
     kit_ok(k, k->t.op.run(made, &k->err), what);
@@ -342,7 +347,11 @@ static bool resize_launch(launch *l, heddle_plaunch *made) {
   char what[sizeof l->words + 32];
   const heddle_pbind operands = slices_of(l, ins, outs);
   const uint64_t before = kit_heap_calls();
-  const heddle_status s = k->t.op.resize(made, &l->ready->r.region, &operands, &k->err);
+  op_clone clone = op_clone_make(k, &l->ready->r.region, OP_CLONE_SAME);
+  const heddle_status s = k->t.op.resize(made, clone.region, &operands, &k->err);
+  op_clone_gone(&clone);
+  l->gone[l->n_gone++] = clone;
+  memset(ins, 0xee, sizeof ins), memset(outs, 0xee, sizeof outs);
   const uint64_t calls = kit_heap_calls() - before;
   if (calls != 0)
     kit_fail(k, "op.resize called host.alloc %llu times for %s; it allocates nothing", (unsigned long long)calls,
@@ -397,6 +406,49 @@ uint32_t op_resized(kit *k, heddle_pstream *stream, const op_ready *sizes, op_wa
     kit_ok(k, k->t.op.run(made, &k->err), "op.run of a resized launch");
     op_sync(k, stream);
     look(l, wants[now], all, n);
+  }
+  k->t.op.launch_free(made);
+  free_launch(l);
+  return refused;
+}
+
+bool op_resize_refused(kit *k, heddle_pstream *stream, const op_ready *large, const op_ready *small,
+                       op_want small_want[OP_OUT]) {
+  launch *l = calloc(1, sizeof *l);
+  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
+  place *all[MOST];
+  uint32_t n = 0;
+  heddle_pslice ins[OP_IN], outs[OP_OUT];
+  heddle_plaunch *made = NULL;
+  char text[400];
+  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
+  l->k = k;
+  l->dev = k->dev;
+  l->stream = stream;
+  l->ready = large;
+  size_places(k, large, in, out);
+  collect(l, in, out, all, &n);
+  lay_out(l, OP_ARENA, -1, all, n);
+  l->ready = small;
+  words_of(l, OP_ARENA, -1);
+  snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, l->words);
+  size_launch(l, small);
+  const heddle_pbind operands = slices_of(l, ins, outs);
+  kit_ok(k, k->t.op.bind(small->op, stream, &operands, &made, &k->err), "op.bind of a launch that is resized");
+  bool refused = true;
+  for (int round = 0; round < 2; round++) {
+    size_launch(l, small);
+    kit_ok(k, k->t.op.run(made, &k->err), "op.run of a launch whose op.resize was refused");
+    op_sync(k, stream);
+    look(l, small_want, all, n);
+    if (round == 1) break;
+    size_launch(l, large);
+    const heddle_pbind more = slices_of(l, ins, outs);
+    refused = k->t.op.resize(made, &large->r.region, &more, &k->err) != HEDDLE_OK;
+    size_launch(l, small);
+    snprintf(l->words, sizeof l->words, "%.380s, after op.resize had %s shapes that are larger than the op's", text,
+             refused ? "refused" : "taken");
+    if (!refused && !resize_launch(l, made)) kit_fail(k, "%s: op.resize refused the op's own shapes", l->words);
   }
   k->t.op.launch_free(made);
   free_launch(l);

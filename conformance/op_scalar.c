@@ -74,6 +74,7 @@ static void add_one(const maker *m, const char *types) {
   add(m, first_type(m), keep("T[2,0] > %c[2,0]", to));
   add(m, first_type(m), keep("T[5,1031]%s > %c[5,1031]", a, to));
   add(m, first_type(m), keep("T[70003]%s > %c[70003]", a, to));
+  add(m, first_type(m), keep("T[3,1,5,2,7]%s > %c[3,1,5,2,7]", a, to));
   add(m, "fd", keep("T[23]? > %c[23]", to));
 }
 
@@ -87,6 +88,8 @@ static void add_two(const maker *m, const char *types) {
                 {"[0,3]", "[3]", "[0,3]"},
                 {"[4,3,1,9]", "[1,3,5,1]", "[4,3,5,9]"},
                 {"[7,1029]", "[7,1]", "[7,1029]"},
+                {"[2,1,3,1,5]", "[4,1,2,1]", "[2,4,3,2,5]"},
+                {"[2,3,1,2,3,1]", "[3,1,4,1,2,1,5]", "[3,2,4,1,2,3,5]"},
                 {"[70003]", "[70003]", "[70003]"}};
   const char *a = m->range[0], *b = m->range[1];
   const char to = m->result;

@@ -1,4 +1,5 @@
 /* From a line of a table to a case with values in its operands, and to the region that the plugin is asked about. */
+#include "operators/operators.h"
 #include "op_case.h"
 
 #include "plugins/common/more/number.h"
@@ -8,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TABLES = 6 };
+enum { TABLES = 7 };
 
 static const op_table *table_at(int t) {
-  const op_table *const tables[TABLES] = {op_scalar(), &op_elementwise, &op_contract, &op_moves, &op_rows, &op_rare};
+  const op_table *const tables[TABLES] = {op_scalar(), &op_elementwise, &op_contract, &op_moves,
+                                          &op_rows,    &op_rare,        &op_ranks};
   return tables[t];
 }
 
@@ -292,6 +294,8 @@ void op_describe(const op_case *c, char reference, op_region *out) {
   out->node = (heddle_pnode){.struct_size = sizeof out->node, .op = c->line->op, .name = "kit_node"};
   out->node.opset = c->line->opset != 0 ? c->line->opset : 13;
   out->node.domain = c->line->opset != 0 ? "" : "heddle";
+  const heddle__version *version = heddle__version_find(c->line->opset == 0, c->line->op, out->node.opset);
+  out->node.since_version = version != NULL ? version->opset_first : 0;
   for (uint32_t i = 0; i < c->n_in; i++) {
     out->node_in[i] = -1;
     if (!c->in[i].here) continue;

@@ -8,12 +8,44 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "conformance/interpose.h"
 #include "conformance/kit_side.h"
 #include "conformance/proc_self.h"
 #include "conformance/process_left.h"
 #include "conformance/process_state.h"
+#include "conformance/tables.h"
 
 /* ---- state */
+
+/* Calls that fail: what a plugin does then is often written last. */
+static void refused_work(kit *k) {
+  heddle_pmemory_desc desc = {.struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = UINT64_C(1) << 60};
+  heddle_pbuffer *buffer = NULL;
+  int64_t n = 0;
+  (void)k->t.memory.alloc(k->dev, &desc, &buffer, &k->err);
+  desc.bytes = 64, desc.kind = 99;
+  (void)k->t.memory.alloc(k->dev, &desc, &buffer, &k->err);
+  (void)k->t.device.query(k->dev, 4711, &n, &k->err);
+}
+
+static void ordered_work(kit *k, heddle_pstream *stream, heddle_pbuffer *buffer) {
+  heddle_pevent *event = NULL;
+  heddle_pfence fence = kit_fence(k);
+  kit_pinned page = kit_pinned_new(k, k->dev, 4096);
+  kit_h2d(k, stream, buffer, 0, page.buffer, 0, 4096);
+  kit_d2h(k, stream, page.buffer, 0, buffer, 0, 4096);
+  kit_d2d(k, stream, buffer, 0, buffer, 2048, 1024);
+  kit_fill(k, stream, buffer, 0, 4096, 1);
+  kit_ok(k, k->t.event.create(k->dev, &event, &k->err), "event.create");
+  kit_ok(k, k->t.event.record(event, stream, &k->err), "event.record");
+  kit_ok(k, k->t.event.wait(stream, event, &k->err), "event.wait");
+  kit_ok(k, k->t.fence.signal(stream, fence, 1, &k->err), "fence.signal");
+  (void)kit_fence_wait(k, fence, 1, kit_patience_ms(k, 5000)); /* the cases of fences say what is wrong */
+  kit_sync(k, stream);
+  k->t.event.free(event);
+  kit_fence_free(k, fence);
+  kit_pinned_free(k, &page);
+}
 
 void process_work(kit *k) {
   heddle_pstream *stream = NULL;
@@ -25,6 +57,8 @@ void process_work(kit *k) {
   kit_pattern(bytes, sizeof bytes, 1);
   kit_put(k, stream, buffer, 0, bytes, sizeof bytes);
   kit_get(k, stream, buffer, 0, bytes, sizeof bytes);
+  if (!kit_inline(k)) ordered_work(k, stream, buffer);
+  refused_work(k);
   kit_free(k, k->dev, buffer);
   k->t.stream.close(stream);
 }
@@ -59,6 +93,7 @@ static void state(kit *k) {
 static void output(kit *k) {
   struct stat info;
   FILE *file = tmpfile();
+  interpose_watch(k->file);
   if (file == NULL || fflush(stdout) != 0) kit_skip(k, "the kit could not make a temporary file");
   int before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
   if (before < 0 || dup2(fileno(file), STDOUT_FILENO) < 0) kit_skip(k, "the kit could not redirect the output");
@@ -74,6 +109,9 @@ static void output(kit *k) {
   fclose(file);
   if (known && info.st_size > 0)
     kit_fail(k, "%lld bytes were printed to the standard output, which is the program's", (long long)info.st_size);
+  if (interpose_printed() != NULL)
+    kit_fail(k, "the plugin wrote to the program's standard outputs (%s); its words go to host.log",
+             interpose_printed());
   if (!there) kit_skip(k, "%s", k->err.text);
 }
 
@@ -182,7 +220,7 @@ static void end_elsewhere(kit *k) {
 KIT_GROUP(kit_process, "process",
           {"process/state", "a plugin changes no state of the process and none of the calling thread", KIT_STAGE_FILE,
            KIT_OPENS | KIT_REFUSES, 30, state, NULL},
-          {"process/output", "the standard output is the program's", KIT_STAGE_FILE, KIT_OPENS | KIT_REFUSES, 30,
+          {"process/output", "the standard outputs are the program's", KIT_STAGE_FILE, KIT_OPENS | KIT_REFUSES, 30,
            output, NULL},
           {"process/descriptors", "what is opened is closed: descriptors", KIT_STAGE_INSTANCE, KIT_OPENS | KIT_REFUSES,
            60, descriptors, NULL},
@@ -200,6 +238,14 @@ KIT_GROUP(kit_process, "process",
            KIT_OPENS | KIT_REFUSES, 30, process_environment, NULL},
           {"process/calls", "no call changes the state of the process or of the calling thread", KIT_STAGE_DEVICE, 0,
            30, process_calls, NULL},
+          {"process/functions", "no function whose state the whole process shares is called", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 30, process_functions, NULL},
+          {"process/globals", "a plugin keeps no mutable data at file scope", KIT_STAGE_FILE, KIT_OPENS | KIT_REFUSES,
+           30, process_globals, NULL},
+          {"process/forked", "a plugin that needs a process starts a program, and goes on in no copy of the host",
+           KIT_STAGE_FILE, KIT_OPENS | KIT_REFUSES, 30, process_forked, NULL},
+          {"process/child-kept", "a plugin waits for its own child processes alone", KIT_STAGE_FILE,
+           KIT_OPENS | KIT_REFUSES, 30, process_child_kept, NULL},
           {"process/exit", "a process may end with everything open", KIT_STAGE_DEVICE, KIT_LEAVES | KIT_REFUSES, 30,
            end_open, NULL},
           {"process/exit_busy", "a process may end while a device is at work", KIT_STAGE_DEVICE,

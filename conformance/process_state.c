@@ -1,5 +1,5 @@
 /* conformance/process_state.c: variables, handlers and mask of signals, locale, folder, file mode mask, limits and the
- * floating-point environment of this process, before and after. */
+ * floating-point environment of this process, before and after, and what process_kernel.c has. */
 #define _GNU_SOURCE /* dladdr */
 #include "conformance/process_state.h"
 
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "conformance/elf_symbols.h"
+#include "conformance/process_kernel.h"
 
 extern char **environ;
 
@@ -31,6 +32,7 @@ struct process_state {
   struct rlimit limits[LIMITS];
   fenv_t floats;
   int rounding;
+  process_kernel *kernel;
 };
 
 static mode_t file_mode(void) {
@@ -51,12 +53,13 @@ void process_state_free(process_state *s) {
   if (s == NULL) return;
   for (size_t i = 0; s->variables != NULL && i < s->n_variables; i++) free(s->variables[i]);
   free(s->variables);
+  free(s->kernel);
   free(s);
 }
 
 process_state *process_state_take(void) {
   process_state *s = calloc(1, sizeof *s);
-  if (s == NULL || !take_variables(s)) {
+  if (s == NULL || !take_variables(s) || (s->kernel = process_kernel_take()) == NULL) {
     process_state_free(s);
     return NULL;
   }
@@ -158,7 +161,12 @@ bool process_state_differs(const process_state *a, const char *plugin, char *out
                            size_t note_bytes) {
   process_state *b = process_state_take();
   if (b == NULL) return false;
-  const char *what = NULL;
+  const char *what = process_kernel_differs(a->kernel);
+  process_changer changer = {.what = what};
+  if (what != NULL && elf_symbols(plugin, process_kernel_changer, &changer) == NULL && !changer.found) {
+    snprintf(note, note_bytes, "a driver's library changed %s", what);
+    what = NULL;
+  }
   bool reported = variables_differ(a, b, plugin, out, bytes, note, note_bytes) ||
                   handlers_differ(a, b, plugin, out, bytes, note, note_bytes);
   for (int i = 1; i < SIGNALS && what == NULL; i++)

@@ -119,9 +119,9 @@ static void impossible(kit *k) {
   END("an unknown operator");
   BEGIN(add), a->r.node.domain = "no.such.domain";
   END("Add of an unknown domain");
-  BEGIN(add), a->r.node.opset = 0;
+  BEGIN(add), a->r.node.opset = a->r.node.since_version = 0;
   END("Add of opset 0");
-  BEGIN(add), a->r.node.opset = 100000;
+  BEGIN(add), a->r.node.opset = 100000, a->r.node.since_version = 0;
   END("Add of opset 100000");
   BEGIN(add), a->r.node.n_inputs = a->r.region.n_inputs = 1;
   END("Add with one operand");
@@ -259,6 +259,14 @@ KIT_GROUP(kit_query, "query",
            words, NULL},
           {"query/impossible", "what no device can run is refused, and never a crash", KIT_STAGE_INSTANCE, 0, 60,
            impossible, NULL},
+          {"query/newer",
+           "elements of arrays may have more bytes than the plugin knows: stride leads from one to the next",
+           KIT_STAGE_INSTANCE, 0, 60, op_newer, NULL},
+          {"query/older", "a member that is newer than 1.0 is read where HEDDLE_HAS says that it is there",
+           KIT_STAGE_INSTANCE, 0, 60, op_older, NULL},
+          {"query/opsets", "an operator whose definition is known is read so, however new the opset is",
+           KIT_STAGE_INSTANCE, 0, 60, op_opsets, NULL},
+          {"query/quiet", "query is pure: it opens nothing", KIT_STAGE_INSTANCE, 0, 60, op_quiet, NULL},
           {"query/threads", "query may be called by several threads at once", KIT_STAGE_INSTANCE, 0, 60, threads, NULL},
           {"query/list", "each operator that list names is taken in some region", KIT_STAGE_INSTANCE, 0, 60, list,
            NULL},

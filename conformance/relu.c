@@ -45,7 +45,8 @@ static const heddle_pregion *relu_region(void) {
                                     .inputs = &first,
                                     .outputs = &second,
                                     .n_inputs = 1,
-                                    .n_outputs = 1};
+                                    .n_outputs = 1,
+                                    .since_version = 14};
   static const heddle_pregion region = {.struct_size = sizeof region,
                                         .nodes = {&node, 1, sizeof node},
                                         .values = {values, 2, sizeof values[0]},

@@ -1,4 +1,5 @@
-/* The case numerics/resize: a launch that op.resize gives other sizes gives what one gives that was prepared for them. */
+/* The cases numerics/resize and numerics/resize-refused: a launch that op.resize gives other sizes gives what one gives that was
+ * prepared for them, and one whose op.resize was refused what it gave before. */
 #include "op_each.h"
 
 #include <stdio.h>
@@ -79,6 +80,14 @@ static bool has_other_constants(const work *w) {
   return false;
 }
 
+static bool has_layouts(const op_offer *o) {
+  for (uint32_t i = 0; i < OP_IN; i++)
+    if (o->in_layouts[i] != 0) return true;
+  for (uint32_t i = 0; i < OP_OUT; i++)
+    if (o->out_layouts[i] != 0) return true;
+  return false;
+}
+
 static void run_offer(work *w, uint32_t offer) {
   kit *k = w->k;
   op_prepare(k, &w->c[0], &w->offers, offer, &w->ready[0]);
@@ -144,4 +153,43 @@ void op_resize(kit *k) {
   if (offered == 0) kit_skip(k, "of %u regions with open shapes query offers to resize none", asked);
   kit_note(k, "%u offers to resize of %u regions ran; op.resize refused %u of %u sizes", offered, asked, refused,
            offered * 6 * SIZES);
+}
+
+/* The smaller of two sizes as the op, which then is asked for the larger: a size that it need not serve. */
+static void refuse_line(work *w, const sized_line *line) {
+  kit *k = w->k;
+  op_region r;
+  const op_line small = {line->op, line->types, line->text[1], line->opset};
+  const op_line large = {line->op, line->types, line->text[0], line->opset};
+  op_read(k, &w->c[0], &large, line->types[0], OP_RUN, 1);
+  op_read(k, &w->c[1], &small, line->types[0], OP_RUN, 2);
+  w->c[1].flags = HEDDLE_REGION_OPEN;
+  op_describe(&w->c[1], '\0', &r);
+  const bool taken = op_query(k, &r, &w->offers) == HEDDLE_OK && op_reference(k, &w->c[1], w->want[1]);
+  if (taken && (w->offers.all[0].flags & HEDDLE_OFFER_RESIZES) != 0 && !has_layouts(&w->offers.all[0])) {
+    op_prepare(k, &w->c[1], &w->offers, 0, &w->ready[1]);
+    w->ready[0] = (op_ready){.c = &w->c[0], .offer = w->ready[1].offer, .op = w->ready[1].op};
+    op_describe(&w->c[0], '\0', &w->ready[0].r);
+    w->offered++;
+    w->refused += op_resize_refused(k, w->stream, &w->ready[0], &w->ready[1], w->want[1]);
+    op_ready_free(k, &w->ready[1]);
+  }
+  if (taken) op_want_free(w->want[1]);
+  op_free(&w->c[0]);
+  op_free(&w->c[1]);
+}
+
+void op_refused_resize(kit *k) {
+  if (!k->t.has_op) kit_skip(k, "the plugin has no operators");
+  if (k->t.op.resize == NULL) kit_skip(k, "the plugin has no op.resize");
+  work *w = calloc(1, sizeof *w);
+  if (w == NULL) kit_fail(k, "the kit has no memory");
+  w->k = k;
+  w->stream = kit_stream(k, k->dev);
+  for (uint32_t i = 0; i < sizeof lines / sizeof lines[0]; i++) refuse_line(w, &lines[i]);
+  k->t.stream.close(w->stream);
+  const uint32_t offered = w->offered, refused = w->refused;
+  free(w);
+  if (offered == 0) kit_skip(k, "query offers to resize none of the kit's regions with open shapes");
+  kit_note(k, "op.resize refused %u of %u shapes that are larger than the op's", refused, offered);
 }

@@ -20,7 +20,7 @@ static void nothing(kit *k) {
 }
 
 /* A row in which every command undoes or needs the one before. */
-static void order(kit *k) {
+void kit_streams_order(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
   heddle_pbuffer *b = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
@@ -58,7 +58,7 @@ static kit_busy *fetch_behind_work(kit *k, heddle_pstream *s, heddle_pbuffer *a,
   return work;
 }
 
-static void query(kit *k) {
+void kit_streams_query(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
   heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
@@ -76,7 +76,7 @@ static void query(kit *k) {
   k->t.stream.close(s);
 }
 
-static void sync_done(kit *k) {
+void kit_streams_sync_done(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
   heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
@@ -142,7 +142,7 @@ static void sync_short(kit *k) {
 }
 
 /* The stream is closed over its work, which ends behind the host's back. */
-static void close_busy(kit *k) {
+void kit_streams_close_busy(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev), *after;
   kit_pinned page = kit_pinned_new(k, k->dev, BYTES);
   heddle_pbuffer *a = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, BYTES);
@@ -237,20 +237,32 @@ static void required(kit *k) {
 
 #define ON_ADOPTED(name, promise, flags, run) ON_DEVICE(name, promise, KIT_NOT_INLINE | KIT_ADOPTS | (flags), 60, run)
 
+#define OF_COPY(name, flags, word) \
+  ON_DEVICE("of-copy-" name, "the kind of a stream is a hint: one of kind COPY does as any other", flags, 60, \
+            kit_streams_of_copy_##word)
+
 KIT_GROUP(
     kit_streams, "streams",
     {"streams/required", "all functions of the table are there", KIT_STAGE_ENTRY, 0, 0, required, NULL},
     ON_DEVICE("empty", "a stream without work is done, and close takes NULL", 0, 0, nothing),
-    ON_DEVICE("order", "work in a stream runs in order", 0, 30, order),
-    ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, query),
-    ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, sync_done),
+    ON_DEVICE("order", "work in a stream runs in order", 0, 30, kit_streams_order),
+    ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, kit_streams_query),
+    ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, kit_streams_sync_done),
     ON_DEVICE("sync-endless", "sync and idle without a limit wait until the work has ended", 0, 60, sync_endless),
     ON_DEVICE("sync-short", "sync is HEDDLE_ETIMEOUT when its time is over, and harms no work", 0, 60, sync_short),
-    ON_DEVICE("close-busy", "a stream closed over its work lets it finish", 0, 60, close_busy),
+    ON_DEVICE("close-busy", "a stream closed over its work lets it finish", 0, 60, kit_streams_close_busy),
     ON_DEVICE("many", "48 streams at once", 0, 30, many),
     ON_DEVICE("again", "100 streams one after the other", 0, 30, again),
     ON_DEVICE("kinds", "each kind does all work, and priorities out of range are clamped", 0, 30, kinds),
     ON_DEVICE("counts", "LIVE_OBJECTS follows create and close", 0, 0, counted),
+    ON_DEVICE("full", "a full queue refuses with HEDDLE_ELIMIT, at once, and loses nothing", KIT_NOT_INLINE, 60,
+              kit_streams_full),
+    OF_COPY("order", 0, order), OF_COPY("sync", 0, sync), OF_COPY("query", 0, query), OF_COPY("close-busy", 0, closed),
+    OF_COPY("h2d", 0, h2d), OF_COPY("d2h", 0, d2h), OF_COPY("behind", 0, behind), OF_COPY("run", 0, run),
+    OF_COPY("write-before-read", KIT_NOT_INLINE, write_read), OF_COPY("read-before-write", KIT_NOT_INLINE, read_write),
+    OF_COPY("signal", KIT_NOT_INLINE, signal), OF_COPY("wait", KIT_NOT_INLINE, wait),
+    OF_COPY("failed-signal", KIT_NOT_INLINE | KIT_FAILS, failed_signal),
+    OF_COPY("failed-once", KIT_NOT_INLINE | KIT_FAILS, failed_once),
     ON_ADOPTED("adopt-after", "an event in an adopted stream comes after its owner's work", 0, kit_streams_adopt_after),
     ON_ADOPTED("adopt-before", "a wait in an adopted stream holds back its owner's later work", 0,
                kit_streams_adopt_before),

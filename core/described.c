@@ -1,5 +1,5 @@
-/* core/described.c: the settings that a plugin describes in its root table, checked and named as a user writes them, and
- * the chain of its extensions. With them stand those that the core itself reads for every plugin. */
+/* core/described.c: the settings that a plugin describes in its root table, checked (plugins/common/check) and named as a
+ * user writes them, and the chain of its extensions. With them stand those that the core itself reads for every plugin. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,8 +11,6 @@
 #define IS_BUILT (HEDDLE_HAS_CONFIG && HEDDLE_ABI_MINOR >= 2)
 
 #if IS_BUILT /* tests/abi builds this with the header of 1.0 too */
-
-enum { MOST_SETTINGS = 1000, MOST_EXTENSIONS = 64, MOST_KEY = 63 };
 
 typedef struct heddle__described {
   heddle_psetting s; /* over a zeroed one; its strings are the plugin's */
@@ -38,40 +36,6 @@ static const heddle_psetting common[] = {
 };
 enum { N_COMMON = sizeof common / sizeof common[0] };
 
-static bool is_key(const char *key) {
-  if (key == NULL || key[0] < 'a' || key[0] > 'z') return false;
-  const size_t n = strspn(key, "abcdefghijklmnopqrstuvwxyz0123456789_.");
-  return key[n] == '\0' && n <= MOST_KEY;
-}
-
-/* Where the host itself reads a setting of that name. */
-static bool is_common(const char *key) {
-  for (int i = 0; i < N_COMMON; i++)
-    if (strcmp(common[i].key, key) == 0) return true;
-  return false;
-}
-
-static heddle_status check(const heddle_psetting *s, uint64_t i, heddle_error *why) {
-  const unsigned long long n = (unsigned long long)i;
-  if (!is_key(s->key))
-    return heddle__fail(why, HEDDLE_EABI,
-                        "the key of its setting %llu is no word of at most %d lower-case letters, digits, '_' and '.'",
-                        n, (int)MOST_KEY);
-  if (s->default_value == NULL || s->help == NULL || s->help[0] == '\0')
-    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' has no %s", s->key,
-                        s->default_value == NULL ? "default_value" : "help");
-  if (s->type < HEDDLE_SETTING_SWITCH)
-    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' has type %u", s->key, (unsigned)s->type);
-  if (s->type == HEDDLE_SETTING_WORD && (s->values == NULL || s->values[0] == '\0'))
-    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' is of type WORD and has no values", s->key);
-  if (s->type == HEDDLE_SETTING_NUMBER && s->low > s->high)
-    return heddle__fail(why, HEDDLE_EABI, "its setting '%s' is a number from %llu to %llu", s->key,
-                        (unsigned long long)s->low, (unsigned long long)s->high);
-  return is_common(s->key)
-             ? heddle__fail(why, HEDDLE_EABI, "its setting '%s' has the name of one of the host's", s->key)
-             : HEDDLE_OK;
-}
-
 static heddle_status add(heddle__plugin *p, const heddle_psetting *s, heddle_error *err) {
   described *d = &p->described[p->n_described];
   d->s = *s;
@@ -81,34 +45,19 @@ static heddle_status add(heddle__plugin *p, const heddle_psetting *s, heddle_err
   return HEDDLE_OK;
 }
 
-static heddle_status check_extensions(const heddle_pextension *x, heddle_error *why) {
-  for (int n = 0; x != NULL; x = x->next, n++) {
-    if (n == MOST_EXTENSIONS)
-      return heddle__fail(why, HEDDLE_EABI, "its chain of extensions has more than %d members", (int)MOST_EXTENSIONS);
-    if (x->struct_size < sizeof *x || x->name == NULL || x->name[0] == '\0')
-      return heddle__fail(why, HEDDLE_EABI, "extension %d of its chain has %s", n,
-                          x->struct_size < sizeof *x ? "a wrong struct_size" : "no name");
-  }
-  return HEDDLE_OK;
-}
-
 heddle_status heddle__described_take(heddle__plugin *p, heddle_error *why) {
   const heddle_parray all = p->root.settings;
-  heddle_status s = check_extensions(p->root.extensions, why);
-  if (s != HEDDLE_OK) return s;
-  if (all.count > MOST_SETTINGS || (all.count > 0 && (all.data == NULL || all.stride < sizeof(uint32_t))))
-    return heddle__fail(why, HEDDLE_EABI, "its list of settings makes no sense (%llu of %llu bytes each)",
-                        (unsigned long long)all.count, (unsigned long long)all.stride);
+  char text[CONTRACT_TEXT];
+  heddle_psetting one;
+  heddle_status s = HEDDLE_OK;
+  if (!contract_extensions(p->root.extensions, text) || !contract_setting_at(&all, all.count, &one, text))
+    return heddle__fail(why, HEDDLE_EABI, "%s", text);
   heddle__described_forget(p);
   p->described = heddle__alloc((size_t)all.count + N_COMMON, sizeof *p->described);
   if (p->described == NULL) return heddle__no_memory(why, "a plugin's settings");
   p->describes = all.count > 0;
   for (uint64_t i = 0; i < all.count && s == HEDDLE_OK; i++) {
-    heddle_psetting one;
-    const void *theirs = (const char *)all.data + i * all.stride;
-    if (!contract_copy(&one, sizeof one, theirs, sizeof one.struct_size) || one.struct_size > all.stride)
-      return heddle__fail(why, HEDDLE_EABI, "struct_size of its setting %llu is wrong", (unsigned long long)i);
-    s = check(&one, i, why);
+    s = contract_setting_at(&all, i, &one, text) ? HEDDLE_OK : heddle__fail(why, HEDDLE_EABI, "%s", text);
     if (s == HEDDLE_OK) s = add(p, &one, why);
   }
   for (int i = 0; i < N_COMMON && s == HEDDLE_OK; i++) s = add(p, &common[i], why);

@@ -50,6 +50,9 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
                                  heddle_pdevice **out, heddle_error *err) {
   const heddle_host *host = self->host;
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "npu:%u: there is one device, npu:0", index);
+  if (HEDDLE_HAS(heddle_pdevice_options, options, settings) && options->settings.count > 0)
+    return p_fail(err, HEDDLE_EINVAL, 0, "npu:0: there is no setting '%.100s' of one device",
+                  ((const heddle_pkeyvalue *)options->settings.data)->key);
   heddle_pdevice *dev = npu_new(host, sizeof *dev);
   if (dev != NULL) {
     dev->self = self;

@@ -1,6 +1,8 @@
 /* The device: what it is, how much of what is alive on it, and the answers of a device that cannot be lost. */
 #include "cpu.h"
 
+#include "plugins/common/options.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -48,9 +50,9 @@ static void device_close(heddle_pdevice *dev) {
 static heddle_status device_open(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
                                  heddle_pdevice **out, heddle_error *err) {
   void *dev = NULL;
-  (void)options;
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
-  heddle_status s = cpu_new(self->host, sizeof **out, "a device", &dev, err);
+  heddle_status s = p_no_device_settings("cpu", index, options, err);
+  if (s == HEDDLE_OK) s = cpu_new(self->host, sizeof **out, "a device", &dev, err);
   if (s != HEDDLE_OK) return s;
   *out = dev;
   (*out)->host = self->host;

@@ -155,7 +155,8 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
 
 static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
                              heddle_error *err) {
-  (void)self, (void)index;
+  (void)self;
+  if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpu:%u: there is one cpu device, cpu:0", index);
   return ref_list(list, sink, err);
 }
 

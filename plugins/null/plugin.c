@@ -13,6 +13,7 @@
  *   5. what is optional: views, import of host memory, layouts, capture, timing */
 #include "heddle/plugin.h"
 
+#include "plugins/common/options.h"
 #include "plugins/common/pbuild.h"
 #include "plugins/common/perror.h"
 
@@ -48,6 +49,8 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
                                  heddle_pdevice **out, heddle_error *err) {
   const heddle_host *host = self->host;
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "null:%u: there is one null device, null:0", index);
+  const heddle_status s = p_no_device_settings("null", index, options, err);
+  if (s != HEDDLE_OK) return s;
   heddle_pdevice *dev = host->alloc(host->ctx, sizeof *dev, _Alignof(heddle_pdevice));
   if (dev == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "null:0: no memory to open the device");
   *dev = (heddle_pdevice){.host = host, .cookie = options != NULL ? options->cookie : 0};

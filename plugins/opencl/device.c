@@ -1,6 +1,8 @@
 /* The device: opening and closing, how much of what is alive on it, and waiting for all its work. */
 #include "opencl.h"
 
+#include "plugins/common/options.h"
+
 #include <time.h>
 
 /* How long closing waits for work and callbacks before it leaves a hung device behind. */
@@ -18,7 +20,8 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   void *memory = NULL;
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "opencl:%u: there are %u devices", index, self->n_devices);
-  heddle_status s = ocl_new(self->host, sizeof **out, "a device", &memory, err);
+  heddle_status s = p_no_device_settings("opencl", index, options, err);
+  if (s == HEDDLE_OK) s = ocl_new(self->host, sizeof **out, "a device", &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_pdevice *dev = memory;
   dev->host = self->host;

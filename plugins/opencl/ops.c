@@ -88,7 +88,8 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
 
 static heddle_status op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink,
                              heddle_error *err) {
-  (void)self, (void)index;
+  if (index >= self->n_devices)
+    return p_fail(err, HEDDLE_ENODEV, 0, "opencl:%u: there are %u devices", index, self->n_devices);
   return k_plan_list(list, sink, err);
 }
 

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "plugins/common/options.h"
+
 #define CLOSE_NS UINT64_C(500000000) /* how long close waits for what moves */
 
 void *remote_new(const heddle_host *host, uint64_t bytes) {
@@ -177,9 +179,8 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   uint64_t nothing;
   heddle_status s = remote_find(self, index, &server, &remote, err);
   if (s != HEDDLE_OK) return s;
-  if (HEDDLE_HAS(heddle_pdevice_options, options, settings) && options->settings.count > 0)
-    return p_fail(err, HEDDLE_EINVAL, 0, "remote:%u has no settings of its own, such as '%s'", index,
-                  ((const heddle_pkeyvalue *)options->settings.data)->key);
+  s = p_no_device_settings("remote", index, options, err);
+  if (s != HEDDLE_OK) return s;
   heddle_pdevice *dev = remote_new(self->host, sizeof *dev);
   if (dev == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "remote:%u: no memory for a device", index);
   s = remote_link_get(self, (uint32_t)(server - self->servers), &dev->link, err);

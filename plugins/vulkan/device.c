@@ -1,6 +1,8 @@
 /* The device: opening and closing, how much of what is alive on it, and waiting for all its work. */
 #include "stream.h"
 
+#include "plugins/common/options.h"
+
 /* How long closing waits for work before it leaves a hung device behind. */
 #define CLOSE_NS UINT64_C(2000000000)
 
@@ -53,7 +55,8 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   void *memory = NULL;
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "vulkan:%u: there are %u devices", index, self->n_devices);
-  heddle_status s = vlk_new(self->host, sizeof **out, "a device", &memory, err);
+  heddle_status s = p_no_device_settings("vulkan", index, options, err);
+  if (s == HEDDLE_OK) s = vlk_new(self->host, sizeof **out, "a device", &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_pdevice *dev = memory;
   dev->host = self->host;

@@ -82,6 +82,8 @@ struct heddle_pstream {
   base_task *spare;
   void *chunks; /* of tasks */
   bool busy, ending;
+  uint32_t kind;        /* HEDDLE_STREAM_* */
+  uint32_t more;        /* for spoilt functions */
   uint32_t adopted;     /* times that it was, less the closes of these */
   heddle_error failure; /* status 0: none */
 };
@@ -92,7 +94,8 @@ struct heddle_pop {
   uint64_t m, k, n; /* MatMul; elementwise: n elements */
   uint32_t slot[2]; /* which of the region's inputs are its operands */
   uint32_t n_inputs;
-  bool open; /* launches are resized; operands may be too small when they are bound */
+  bool open;        /* launches are resized; operands may be too small when they are bound */
+  const void *more; /* for spoilt functions */
 };
 
 struct heddle_plaunch {
@@ -101,6 +104,7 @@ struct heddle_plaunch {
   uint64_t m, k, n; /* as the op's, of the present shapes */
   const float *a, *b;
   float *out;
+  const void *more; /* for spoilt functions */
 };
 
 enum { BASE_ADD, BASE_RELU, BASE_MATMUL };
@@ -115,6 +119,8 @@ heddle_status base_check(heddle_pdevice *dev, heddle_error *err);
 heddle_status base_failed(heddle_pstream *stream, heddle_error *err);
 /* Waits until the stream has nothing left to do; HEDDLE_OK or its failure, which it keeps. */
 heddle_status base_stream_wait(heddle_pstream *stream, heddle_error *err);
+/* HEDDLE_ENODEV with words where there is no such device. */
+heddle_status base_index(uint32_t index, heddle_error *err);
 /* HEDDLE_EINVAL with words where the range is not within the buffer. */
 heddle_status base_range(const heddle_pbuffer *buffer, uint64_t offset, uint64_t bytes, heddle_error *err);
 heddle_status base_run_copy(heddle_pstream *stream, base_task *task, heddle_error *err);

@@ -1,6 +1,8 @@
 /* The sound plugin's instances, devices and memory. All that is allocated comes from the host and goes back to it. */
 #include "base.h"
 
+#include "plugins/common/options.h"
+
 #include <stdlib.h>
 #include <time.h>
 
@@ -66,7 +68,7 @@ heddle_status base_device_count(heddle_pinstance *self, uint32_t *out, heddle_er
   return HEDDLE_OK;
 }
 
-static heddle_status check_index(uint32_t index, heddle_error *err) {
+heddle_status base_index(uint32_t index, heddle_error *err) {
   if (index < BASE_DEVICES) return HEDDLE_OK;
   return p_fail(err, HEDDLE_ENODEV, 0, "there is no device %u; there are %d, from 0", index, BASE_DEVICES);
 }
@@ -74,7 +76,7 @@ static heddle_status check_index(uint32_t index, heddle_error *err) {
 heddle_status base_device_describe(heddle_pinstance *self, uint32_t index, heddle_pdevice_desc *desc,
                                    heddle_error *err) {
   (void)self;
-  heddle_status status = check_index(index, err);
+  heddle_status status = base_index(index, err);
   if (status != HEDDLE_OK) return status;
   desc->type = HEDDLE_DEVICE_EXT;
   snprintf(desc->name, sizeof desc->name, "host memory %u", index);
@@ -96,7 +98,8 @@ heddle_status base_device_describe(heddle_pinstance *self, uint32_t index, heddl
 
 heddle_status base_device_open(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
                                heddle_pdevice **out, heddle_error *err) {
-  heddle_status status = check_index(index, err);
+  heddle_status status = base_index(index, err);
+  if (status == HEDDLE_OK) status = p_no_device_settings("device", index, options, err);
   if (status != HEDDLE_OK) return status;
   heddle_pdevice *dev = base_zeroed(self->host, sizeof *dev);
   if (dev == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory to open it", index);

@@ -29,7 +29,7 @@ static heddle_status make_plan(const heddle_pregion *region, plan *out, heddle_e
   const heddle_pnode *node = region_node(region, 0);
   int kind = 0;
   while (kind < 3 && strcmp(node->op, names[kind]) != 0) kind++;
-  if (kind == 3 || node->domain[0] != '\0' || node->opset < 13 || node->opset > 28)
+  if (kind == 3 || node->domain[0] != '\0' || region_opset(node, 28) < 13 || region_opset(node, 28) > 28)
     return cannot(node, "no such operator here", err);
   if (node->n_inputs != inputs[kind] || node->n_outputs != 1 || region->n_inputs > inputs[kind] ||
       region->n_outputs != 1)
@@ -61,17 +61,19 @@ enum { RESIZES = 0 };
 
 heddle_status base_op_query(heddle_pinstance *self, uint32_t index, const heddle_pregion *region, heddle_offer_fn offer,
                             void *sink, heddle_error *err) {
-  (void)self, (void)index;
+  (void)self;
   plan p;
-  heddle_status status = make_plan(region, &p, err);
+  heddle_status status = base_index(index, err);
+  if (status == HEDDLE_OK) status = make_plan(region, &p, err);
   if (status != HEDDLE_OK) return status;
   heddle_poffer mine = {.struct_size = sizeof mine, .flags = is_open(region) ? RESIZES : 0};
   return offer(sink, &mine, err);
 }
 
 heddle_status base_op_list(heddle_pinstance *self, uint32_t index, heddle_list_fn list, void *sink, heddle_error *err) {
-  (void)self, (void)index;
-  heddle_status status = list(sink, "", "Add", 13, 28, "float32", err);
+  (void)self;
+  heddle_status status = base_index(index, err);
+  if (status == HEDDLE_OK) status = list(sink, "", "Add", 13, 28, "float32", err);
   if (status == HEDDLE_OK) status = list(sink, "", "Relu", 13, 28, "float32", err);
   return status != HEDDLE_OK ? status : list(sink, "", "MatMul", 13, 28, "float32", err);
 }

@@ -131,11 +131,12 @@ static bool start(heddle_pstream *s) {
 
 heddle_status base_stream_create(heddle_pdevice *dev, uint32_t kind, int32_t priority, heddle_pstream **out,
                                  heddle_error *err) {
-  (void)kind, (void)priority;
+  (void)priority;
   if (atomic_load(&dev->lost)) return base_check(dev, err);
   heddle_pstream *s = base_zeroed(dev->host, sizeof *s);
   if (s == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "device %u: no memory for a stream", dev->index);
   s->dev = dev;
+  s->kind = kind;
   s->last = &s->first;
   if (!more_tasks(s) || !start(s)) {
     free_stream(s);

@@ -42,7 +42,7 @@ static heddle_status fused_step_of(const heddle_pregion *region, const heddle_pn
   *s = (fused_step){.c = -1, .n = 1};
   while (s->kind < FUSED_KINDS && strcmp(node->op, names[s->kind]) != 0) s->kind++;
   const char *name = node->name != NULL ? node->name : "";
-  if (s->kind == FUSED_KINDS || node->domain[0] != '\0' || node->opset < 13 || node->opset > 28)
+  if (s->kind == FUSED_KINDS || node->domain[0] != '\0' || region_opset(node, 28) < 13 || region_opset(node, 28) > 28)
     return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "node '%s': %s: no such operator here", name, node->op);
   const bool gemm = s->kind == FUSED_GEMM;
   const uint32_t most = gemm ? 3 : s->kind == FUSED_RELU ? 1 : 2;

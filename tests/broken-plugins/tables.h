@@ -1,7 +1,7 @@
 /* tests/broken-plugins/tables.h: the tables and the entry, of the functions that base.h names or that were put in their
  * place. Included once, last; what is defined before decides: BASE_NAME (else the file's name, from the build),
  * BASE_MAJOR, BASE_ROOT_BYTES and BASE_DEVICE_BYTES (struct_size), BASE_ENTRY (a void function that the entry calls
- * first), BASE_PARTITION (op.partition). */
+ * first), BASE_PARTITION (op.partition), BASE_SETTINGS and BASE_EXTENSIONS (members of the root). */
 #include "plugins/common/pbuild.h"
 
 #ifndef BASE_NAME
@@ -113,6 +113,12 @@ static const heddle_plugin root_table = {
     .event = &event_table,
     .fence = &fence_table,
     .op = &op_table,
+#ifdef BASE_SETTINGS
+    .settings = BASE_SETTINGS,
+#endif
+#ifdef BASE_EXTENSIONS
+    .extensions = BASE_EXTENSIONS,
+#endif
 };
 
 #ifndef BASE_OWN_ENTRY

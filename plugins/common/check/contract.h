@@ -56,6 +56,19 @@ bool contract_device_caps(uint32_t index, const heddle_pdevice_desc *d, const co
 bool contract_device_pair(uint32_t i, const heddle_pdevice_desc *a, uint32_t j, const heddle_pdevice_desc *b,
                           char *why);
 
+#if HEDDLE_ABI_MINOR >= 2
+/* The descriptions of settings (heddle_plugin.settings). contract_setting_at checks the list and its setting i, which it
+ * copies over a zeroed one; an i beyond the list is well as far as the list is. contract_setting_takes: is the value one of
+ * those that the description allows? contract_host_setting: does the host itself read a setting of that name? */
+bool contract_setting_at(const heddle_parray *all, uint64_t i, heddle_psetting *out, char *why);
+bool contract_setting(const heddle_psetting *s, uint64_t i, char *why);
+bool contract_setting_takes(const heddle_psetting *s, const char *value);
+bool contract_host_setting(const char *key);
+
+/* The chain of a plugin's extensions. */
+bool contract_extensions(const heddle_pextension *first, char *why);
+#endif
+
 /* What is wrong with a text in text[0..bytes), to follow its name: "is not terminated". NULL: it is one line of UTF-8 with
  * a terminator. */
 const char *contract_text_fault(const char *text, uint64_t bytes);

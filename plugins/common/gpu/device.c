@@ -2,6 +2,8 @@
 #include "gpu.h"
 #include "library.h"
 
+#include "plugins/common/options.h"
+
 /* How long closing waits for work before it leaves a hung device behind. */
 #define CLOSE_NS UINT64_C(2000000000)
 
@@ -125,7 +127,8 @@ static heddle_status device_open(heddle_pinstance *self, uint32_t index, const h
   void *memory = NULL;
   if (index >= self->n_devices)
     return p_fail(err, HEDDLE_ENODEV, 0, "%s:%u: there are %u devices", self->vendor->name, index, self->n_devices);
-  heddle_status s = gpu_new(self->host, sizeof **out, "a device", &memory, err);
+  heddle_status s = p_no_device_settings(self->vendor->name, index, options, err);
+  if (s == HEDDLE_OK) s = gpu_new(self->host, sizeof **out, "a device", &memory, err);
   if (s != HEDDLE_OK) return s;
   heddle_pdevice *dev = memory;
   dev->host = self->host;

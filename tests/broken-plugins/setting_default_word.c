@@ -1,0 +1,14 @@
+/* The default of a setting is a word that it does not take.
+ * caught by: settings/list
+ * and by: settings/%
+ * says: none of its values */
+#include "base.h"
+
+#include "plugins/common/setting.h"
+
+static const heddle_psetting settings[] = {P_SETTING_NUMBER("lose_on_fill", "", 0, UINT32_MAX, "loses"),
+                                           P_SETTING_NUMBER("fail_on_fill", "", 0, UINT32_MAX, "fails"),
+                                           P_SETTING_SWITCH("adopt_own", "0", "adopts"),
+                                           P_SETTING_WORD("mode", "fastest", "fast,slow", "how")};
+#define BASE_SETTINGS P_SETTINGS(settings)
+#include "tables.h"
