@@ -48,6 +48,12 @@ static const op_line lines[] = {
    "T[1,2,8,8] ; num_heads=4 kv_num_heads=2", 0},
   {"GroupQueryAttention", "fd", "T[2,1,64] - - T[2,1,9,16] T[2,1,9,16] i[2]{8,8} i#9 T[9,8] T[9,8] > T[2,1,32] T[2,1,9,16] "
    "T[2,1,9,16] ; num_heads=2 kv_num_heads=1 do_rotary=1 local_window_size=4 softcap~3 smooth_softmax=1", 0},
+  {"MatMulExperts", "fdhb", "T[3,20] T[4,9,20] - - i[3,2]{0,3} T[4,9] > T[3,2,9] ; K=20 N=9", 0},
+  {"MatMulExperts", "fd", "T[2,3,16] T[3,35,16] - - i[2,3]{0,2} > T[2,3,35] ; K=16 N=35", 0},
+  {"MatMulExperts", "fdhb", "T[3,40] A[2,5,20]{0,255} T[2,5,3] A[2,5,2]{0,255} i[3,2]{0,1} T[2,5] > T[3,2,5] ; K=40 N=5 bits=4 "
+   "block_size=16", 0},
+  {"MatMulExperts", "fh", "T[9,48] A[3,6,48]{0,255} T[3,6] - i[9,1]{0,2} > T[9,1,6] ; K=48 N=6 bits=8 block_size=64", 0},
+  {"MatMulExperts", "fb", "T[2,2,32] A[3,4,8]{0,255} T[3,4,2] - i[2,2]{0,2} > T[2,2,4] ; K=32 N=4 bits=2 block_size=16", 0},
   {"MatMulNBits", "fdhb", "T[3,40] A[5,3,8]{0,255} T[5,3] > T[3,5] ; K=40 N=5 block_size=16", 0},
   {"MatMulNBits", "fh", "T[2,7,64] A[9,2,16]{0,255} T[9,2] A[9,1]{0,255} - T[9] > T[2,7,9] ; K=64 N=9 block_size=32", 0},
   {"MatMulNBits", "fd", "T[1,256] A[33,4,64]{0,255} T[132] A[33,4]{0,255} > T[1,33] ; K=256 N=33 block_size=64 bits=8", 0},

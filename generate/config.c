@@ -136,7 +136,9 @@ static heddle_status read_genai(document *d, const char *folder, heddle__generat
     check_pattern(d, present[k], c->present[k]);
   }
   take_number(d, search, "max_length", INT32_MAX, &c->max_length);
-  c->shares = json_is_true(json_object_get(search, "past_present_share_buffer"));
+  const json_t *shares = json_object_get(search, "past_present_share_buffer");
+  if (shares != NULL && !json_is_boolean(shares)) wrong(d, "past_present_share_buffer", shares, "true or false");
+  c->shares = json_is_true(shares);
   return d->status != HEDDLE_OK ? d->status : place_model(c, folder, file, err);
 }
 

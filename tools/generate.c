@@ -12,13 +12,13 @@
 static const option known[] = {
     {"tokens", OPTION_WORDS, "FILE.npy", offsetof(options, tokens),
      "the prompt's tokens, whole numbers; given again: another text"},
-    {"rows", OPTION_COUNT, "N", offsetof(options, rows), "with several texts: so many in one run, 8 by default"},
+    {"rows", OPTION_POSITIVE, "N", offsetof(options, rows), "with several texts: so many in one run, 8 by default"},
     {"prompt", OPTION_TEXT, "TEXT", offsetof(options, prompt),
      "the prompt, by the folder's tokenizer.json (Python package, heddle[generate])"},
-    {"max-tokens", OPTION_COUNT, "N", offsetof(options, max_tokens), "new tokens at most, 128 by default"},
-    {"max-length", OPTION_COUNT, "N", offsetof(options, max_length),
+    {"max-tokens", OPTION_POSITIVE, "N", offsetof(options, max_tokens), "new tokens at most, 128 by default"},
+    {"max-length", OPTION_POSITIVE, "N", offsetof(options, max_length),
      "tokens at most with the prompt's, for which caches have room; as the model's configuration says by default"},
-    {"chunk", OPTION_COUNT, "N", offsetof(options, chunk), "tokens of the prompt in one run at most"},
+    {"chunk", OPTION_POSITIVE, "N", offsetof(options, chunk), "tokens of the prompt in one run at most"},
     {"temperature", OPTION_NUMBER, "X", offsetof(options, temperature), "draws tokens; 0, the default, takes the best"},
     {"top-k", OPTION_COUNT, "N", offsetof(options, top_k), "draws among the N best"},
     {"top-p", OPTION_NUMBER, "X", offsetof(options, top_p), "draws among the fewest whose probabilities sum to X"},
@@ -33,7 +33,7 @@ static const option known[] = {
      "a smaller model that guesses tokens; the text stays as it is"},
     {"draft-device", OPTION_TEXT, "LIST", offsetof(options, draft_devices),
      "devices of the draft, by default as --device"},
-    {"draft-tokens", OPTION_COUNT, "N", offsetof(options, draft_tokens),
+    {"draft-tokens", OPTION_POSITIVE, "N", offsetof(options, draft_tokens),
      "tokens that it guesses at a time, 4 by default"},
     {"stop-token", OPTION_WORDS, "N", offsetof(options, stop_tokens), "ends the text, besides the configuration's"},
     {"stop", OPTION_WORDS, "TEXT", offsetof(options, stops), "with --prompt: ends the text, too"},
@@ -91,6 +91,13 @@ static int take_token(void *user, int64_t token) {
 
 /* ---- what is given */
 
+/* Whether all tokens are of one text: at most one dimension has more than one. */
+static bool is_one_row(const heddle_tensor *t) {
+  uint32_t rows = 0;
+  for (uint32_t d = 0; d < heddle_tensor_ndim(t); d++) rows += heddle_tensor_shape(t)[d] != 1;
+  return rows <= 1;
+}
+
 /* The tokens of a file; *out is freed by the caller. */
 int generate_read_tokens(const char *path, int64_t **out, size_t *n) {
   heddle_tensor *t = NULL;
@@ -103,6 +110,9 @@ int generate_read_tokens(const char *path, int64_t **out, size_t *n) {
   *n = good ? (size_t)(heddle_tensor_bytes(t) / (d.bits / 8U)) : 0;
   *out = calloc(*n + 1, sizeof **out);
   if (!good) status = fail_text("generate", "%s: expected tokens as int64 or int32", path);
+  else if (!is_one_row(t))
+    status = fail_text("generate", "%s: expected the tokens of one text, and it has several rows", path);
+  else if (*n == 0) status = fail_text("generate", "%s: it has no tokens", path);
   else if (*out == NULL) status = fail_text("generate", "out of memory");
   const void *data = heddle_tensor_data(t);
   for (size_t i = 0; status == DONE && i < *n; i++)
@@ -282,7 +292,7 @@ static int generate(const options *o, heddle_generator *g, const int64_t *tokens
   heddle_generator_stats stats = {.struct_size = sizeof stats};
   int status = DONE;
   if (heddle_generator_append(g, tokens, n, &err) != HEDDLE_OK) {
-    status = fail("generate", &err);
+    status = fail_text("generate", "%s: %s", o->tokens.data[0], err.text);
   } else if (heddle_generator_generate(g, how, &done, &err) != HEDDLE_OK) {
     if (!out.json && out.n > 0) print("\n");
     status = fail("generate", &err);

@@ -79,6 +79,9 @@ static int keep(const command *c, const option *o, const char *value, options *o
   case OPTION_COUNT:
     if (read_count(value, member)) return DONE;
     return wrong(c, "--%s needs a whole number, not '%s'", o->name, value);
+  case OPTION_POSITIVE:
+    if (read_count(value, member) && *(uint64_t *)member > 0) return DONE;
+    return wrong(c, "--%s needs a whole number from 1 on, not '%s'", o->name, value);
   case OPTION_NUMBER:
     if (read_number(value, member)) return DONE;
     return wrong(c, "--%s needs a number, not '%s'", o->name, value);

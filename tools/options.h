@@ -85,6 +85,7 @@ typedef enum option_kind {
   OPTION_PAIRS,
   OPTION_RULES, /* pairs, auto or off */
   OPTION_COUNT,
+  OPTION_POSITIVE, /* a count that is not 0 */
   OPTION_NUMBER
 } option_kind;
 

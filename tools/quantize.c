@@ -10,7 +10,8 @@
 static const option known[] = {
     {"output", OPTION_TEXT, "FILE.onnx", offsetof(options, output), "the file that is written (or -o)"},
     {"weights", OPTION_TEXT, "TYPE", offsetof(options, weights), "int4, the default, or int8"},
-    {"block", OPTION_COUNT, "N", offsetof(options, block), "weights that share a scale: 16, 32 (the default) ... 256"},
+    {"block", OPTION_POSITIVE, "N", offsetof(options, block),
+     "weights that share a scale: 16, 32 (the default) ... 256"},
     {"symmetric", OPTION_FLAG, NULL, offsetof(options, symmetric), "without zero points"},
     {"keep", OPTION_WORDS, "PATTERN", offsetof(options, keep), "nodes and weights of such names stay as they are"},
     {"form", OPTION_TEXT, "WORD", offsetof(options, form),

@@ -30,7 +30,7 @@ class Parts:
         return self.product(y, scope + "/down_proj", m(name + ".down", s.width, s.inner))
 
     def experts(self, x, scope, name):
-        """All experts are computed, and weighed by what the router gives; those that it does not choose by 0."""
+        """The plain form: all experts are computed, and weighed by what the router gives; those that it does not choose by 0."""
         s, w = self.s, self.w
         logits = self.product(x, scope + "/router", self.weights.matrix(name + ".router", s.experts, s.width, 2.0), is_small=True)
         best, which = w.node("TopK", [logits, w.constant([s.chosen])], scope, outputs=2, axis=-1)
@@ -73,6 +73,30 @@ class Builder(Parts):
     def of_blocks(self, x, scope, q, scales, n, k):
         scales = self.w.tensor(scope[1:].replace("/", ".") + ".scales", scales)
         return self.w.node("MatMulNBits", [x, q, scales], scope, domain=MS, K=k, N=n, bits=4, block_size=BLOCK, accuracy_level=1)
+
+    def layer_of_experts(self, tensors, scope):
+        """[experts, rows, columns], and of packed ones the scales; "" for the bias."""
+        if self.weights.kind != "int4":
+            return [self.w.tensor(scope + ".weight", np.stack(tensors)), ""]
+        parts = [quantise(t) for t in tensors]
+        q = np.stack([packed(q).reshape(q.shape[0], -1) for q, _ in parts])
+        return [self.w.tensor(scope + ".qweight", q), self.w.tensor(scope + ".scales", np.stack([s for _, s in parts])), ""]
+
+    def experts(self, x, scope, name):
+        """One MoE or QMoE: the rows of gate and up of an expert by turns, so that silu(gate) * up is swiglu."""
+        s, w, m = self.s, self.w, self.weights.matrix
+        logits = self.product(x, scope + "/router", m(name + ".router", s.experts, s.width, 2.0), is_small=True)
+        logits = w.node("Reshape", [logits, w.constant([-1, s.experts])], scope)
+        both, down = [], []
+        for e in range(s.experts):
+            gate, up = (m(f"{name}.{e}.{n}", s.inner, s.width) for n in ("gate", "up"))
+            both.append(np.stack([gate, up], 1).reshape(2 * s.inner, s.width))
+            down.append(m(f"{name}.{e}.down", s.width, s.inner))
+        at, is_packed = scope[1:].replace("/", "."), self.weights.kind == "int4"
+        layers = self.layer_of_experts(both, at + ".gate_up_proj") + self.layer_of_experts(down, at + ".down_proj")[:2 if is_packed else 1]
+        more = {"expert_weight_bits": 4, "block_size": BLOCK} if is_packed else {}
+        return w.node("QMoE" if is_packed else "MoE", [x, logits] + layers, scope, domain=MS, k=s.chosen, activation_type="swiglu",
+                      swiglu_fusion=1, normalize_routing_weights=1, **more)
 
     def norm(self, x, name, n, scope):
         weight = self.w.tensor(name, self.weights.norm(name, n))

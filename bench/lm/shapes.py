@@ -69,7 +69,7 @@ def shape(family, size):
     if family == "phi3":
         return replace(s, window=window, epsilon=1e-5)
     if family == "mixtral":
-        return replace(s, experts=4 if is_tiny else 8, chosen=2, theta=1e6, epsilon=1e-5, inner=s.inner // (1 if is_tiny else 4))
+        return replace(s, experts=4 if is_tiny else 8, chosen=2, theta=1e6, epsilon=1e-5, inner=s.inner // (1 if is_tiny else 4) // 32 * 32)
     gemma = replace(s, post_norms=True, gelu=True, tied=True, embed_scale=s.width ** 0.5, attention_scale=(2 * s.head) ** -0.5,
                     window=window)
     if family == "gemma2":

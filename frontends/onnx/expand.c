@@ -12,6 +12,10 @@
 #define POOL \
   "auto_pad:string,ceil_mode:int,channels_last:int,count_include_pad:int,kernel_shape:ints,pads:ints,strides:ints"
 
+#define EXPERTS \
+  "activation_alpha:float,activation_beta:float,activation_type:string,k:int,normalize_routing_weights:int," \
+  "swiglu_fusion:int,swiglu_limit:float,swiglu_limit_after_activation:int,use_sparse_mixer:int"
+
 enum { ANY = HEDDLE__VARIADIC };
 
 static const expansion_row rows[] = {
@@ -59,6 +63,11 @@ static const expansion_row rows[] = {
      expand_matmul_nbits},
     {MS, "GatherBlockQuantized", "bits:int,block_size:int,gather_axis:int,quantize_axis:int", 21, 3, 4, 1,
      expand_gather_blocked},
+    {MS, "MoE", EXPERTS, 20, 5, 8, 1, expand_experts},
+    {MS, "QMoE",
+     EXPERTS ",accuracy_level:int,block_size:int,expert_weight_bits:int,fc1_expert_weight_bits:int,"
+             "fc2_expert_weight_bits:int,fc3_expert_weight_bits:int,quant_type:string,weights_prepacked:int",
+     20, 7, 21, 1, expand_experts},
     {MS, "QuantizeLinear", "axis:int", 13, 2, 3, 1, expand_quantise},
     {MS, "DequantizeLinear", "axis:int", 13, 2, 3, 1, expand_quantise},
     {MS, "QLinearAdd", "", 13, 7, 8, 1, expand_qlinear_binary},

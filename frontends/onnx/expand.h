@@ -109,6 +109,9 @@ const char *x_gelu(expansion *e, const char *x, bool by_tanh);
 /* 0, 1, 2, ... n - 1; n of shape [1]. */
 const char *x_range(expansion *e, const char *n);
 
+/* Numbers of 2 or 4 bits in bytes, the lowest first, along the last dimension, which becomes longer. */
+const char *x_unpacked(expansion *e, const char *x, int64_t bits);
+
 /* The functions of the families, by file. */
 /* expand_norm.c */
 void expand_skip_layer_norm(expansion *e);
@@ -153,5 +156,7 @@ void expand_dynamic_quantize_lstm(expansion *e);
 /* expand_blocked.c */
 void expand_matmul_nbits(expansion *e);
 void expand_gather_blocked(expansion *e);
+/* expand_experts.c */
+void expand_experts(expansion *e); /* MoE, QMoE */
 
 #endif

@@ -38,8 +38,7 @@ static const char *byte(expansion *e, int32_t value) {
   return x_cast(e, x_2(e, "Squeeze", x_one(e, value), x_one(e, 0)), ONNX_UINT8);
 }
 
-/* Numbers of 2 or 4 bits in bytes, the lowest first, along the last dimension, which becomes longer. */
-static const char *unpacked(expansion *e, const char *x, int64_t bits) {
+const char *x_unpacked(expansion *e, const char *x, int64_t bits) {
   const char *parts[4], *kept = x_1(e, "Shape", x);
   const size_t n = (size_t)(8 / bits);
   x_int(e, "end", -1);
@@ -64,10 +63,10 @@ static const char *rows(expansion *e, size_t k, int64_t axis) {
 /* data of bytes: rows of packed numbers, whose zero points are packed too, or half of the range. */
 static const char *from_bytes(expansion *e, int64_t bits, const char *scales, const char **zeros) {
   const char *q = rows(e, 0, 0);
-  if (bits < 8) q = unpacked(e, q, bits);
+  if (bits < 8) q = x_unpacked(e, q, bits);
   if (x_has(e, 3)) {
     *zeros = rows(e, 3, 0);
-    if (bits < 8) *zeros = x_slice(e, unpacked(e, *zeros, bits), x_one(e, 0), x_dim(e, scales, -1), -1);
+    if (bits < 8) *zeros = x_slice(e, x_unpacked(e, *zeros, bits), x_one(e, 0), x_dim(e, scales, -1), -1);
     return q;
   }
   const char *half = x_cast(e, x_2(e, "Squeeze", x_one(e, 1 << (bits - 1)), x_one(e, 0)), ONNX_INT16);

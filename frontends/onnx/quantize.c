@@ -460,6 +460,23 @@ static heddle_status check_model(work *w) {
   return HEDDLE_OK;
 }
 
+/* A pattern that fits nothing is a slip: what it was to keep would be quantised. */
+static heddle_status check_keep(const work *w) {
+  const Onnx__GraphProto *g = w->graph;
+  char shown[44];
+  for (size_t k = 0; k < w->o->n_keep; k++) {
+    const char *pattern = w->o->keep[k];
+    bool fits = false;
+    for (size_t i = 0; i < g->n_node && !fits; i++) fits = fnmatch(pattern, text(g->node[i]->name), 0) == 0;
+    for (size_t i = 0; i < g->n_initializer && !fits; i++)
+      fits = fnmatch(pattern, text(g->initializer[i]->name), 0) == 0;
+    if (!fits)
+      return heddle__onnx_fail(w->r, HEDDLE_EINVAL, "no node and no weight is to be kept by '%s'",
+                               heddle__onnx_show(pattern, shown));
+  }
+  return HEDDLE_OK;
+}
+
 static heddle_status prepare(work *w) {
   Onnx__GraphProto *g = w->graph = w->model->graph;
   bool good = true;
@@ -482,6 +499,7 @@ static heddle_status quantize_model(work *w, const unsigned char *thin, size_t b
   if (w->model == NULL) return heddle__onnx_fail(w->r, HEDDLE_EFORMAT, "it is no ONNX model, or was damaged");
   heddle_status s = check_model(w);
   if (s == HEDDLE_OK) s = prepare(w);
+  if (s == HEDDLE_OK) s = check_keep(w);
   if (s == HEDDLE_OK) s = quantise_all(w);
   if (s == HEDDLE_OK) s = finish(w);
   if (s == HEDDLE_OK && w->needs_ms) s = import_ms(w);

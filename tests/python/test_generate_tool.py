@@ -85,6 +85,13 @@ def test_wrong_words(folder):
     assert "160" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--logit-bias", "160=1")
     assert "expected tokens" in failing(1, "generate", folder, "--tokens", folder / "bad.npy")
     assert "'input_ids' is 160" in failing(1, "generate", folder, "--tokens", folder / "far.npy", "--device", "cpu")
+    for name, tokens, words in (("rows", np.ones((2, 3), np.int64), "several rows"), ("none", np.zeros(0, np.int64), "no tokens"),
+                                ("less", np.array([1, -2]), "'input_ids' is -2")):
+        np.save(folder / f"{name}.npy", tokens)
+        said = failing(1, "generate", folder, "--tokens", folder / f"{name}.npy", "--device", "cpu")
+        assert words in said and f"{name}.npy" in said
+    for word in ("--max-tokens", "--chunk", "--max-length"):
+        assert f"{word} needs a whole number from 1 on" in failing(2, "generate", folder, "--tokens", prompt, word, "0")
     assert "top_p" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--temperature", "1", "--top-p", "2")
     assert "max_length" in failing(1, "generate", folder, "--tokens", prompt, "--device", "cpu", "--max-length", "300")
     assert "config.json" in failing(1, "generate", folder.parent, "--tokens", prompt)

@@ -110,6 +110,14 @@ def write():
                 nbits.null("s", np.zeros((5, 3), np.float32))]
     head = nbits.add("MatMulNBits", operands, "heddle", K=40, N=5, block_size=16)
     plan(json.loads(nbits.text([head])), {})
+    for packed in (False, True):
+        experts = fused.Builder()
+        w = np.zeros((4, 5, 20), np.uint8) if packed else np.zeros((4, 5, 40), np.float32)
+        operands = [experts.null("a", np.zeros((3, 40), np.float32)), experts.null("b", w),
+                    experts.null("s", np.zeros((4, 5, 1), np.float32)) if packed else -1, -1,
+                    experts.null("i", np.zeros((3, 2), np.int32))]
+        head = experts.add("MatMulExperts", operands, "heddle", K=40, N=5, **({"bits": 4, "block_size": 64} if packed else {}))
+        plan(json.loads(experts.text([head])), {})
     for _, model, inputs, *_ in onnx_cases.load():
         used = {n.op_type for n in model.graph.node}
         if not used or used - onnx_cases.OPERATORS or not all(isinstance(x, np.ndarray) for x in inputs):

@@ -327,7 +327,26 @@ def weights():
                    {"i": np.array([[0, 6], [3, 3]], np.int64)}, t8, None)
 
 
-CASES = {c[0]: c[1:] for family in (activations, norms, products, attentions, quantised_attentions, decoders, quantised, weights) for c in family()}
+def experts():
+    """What ONNX Runtime's cpu kernels take; test_experts.py has the rest."""
+    e, d, n = 4, 32, 64
+    x = {"x": floats(2, 3, d), "r": floats(6, e, scale=2.0)}
+    for kind, fused in (("relu", 1), ("gelu", 1), ("silu", 1), ("identity", 1), ("swiglu", 2)):
+        attrs = {"activation_type": kind, "swiglu_fusion": fused - 1, "activation_alpha": 1.702, "activation_beta": 1.0, "k": 2}
+        attrs |= {"swiglu_limit": 0.7} if fused == 2 else {}
+        w = {"w1": floats(e, n * fused, d, scale=0.2), "w2": floats(e, d, n, scale=0.2), "b1": floats(e, n * fused), "b2": floats(e, d)}
+        for normalise in (0, 1):
+            yield (f"MoE-{kind}-{normalise}", [node("MoE", ["x", "r", "w1", "b1", "w2", "b2"], normalize_routing_weights=normalise, **attrs)],
+                   x, w, None)
+        for bits, block in ((4, 0), (4, 16), (8, 0), (4, 32)):
+            q = {"w1": numbers(np.uint8, e, n * fused, d * bits // 8), "w2": numbers(np.uint8, e, d, n * bits // 8), "b1": w["b1"], "b2": w["b2"]}
+            for k, (rows, depth) in enumerate(((n * fused, d), (d, n))):
+                q[f"s{k + 1}"] = np.abs(floats(e, rows, *((depth // block,) if block else ()), scale=2.0 ** -bits))
+            yield (f"QMoE-{kind}-{bits}-{block}", [node("QMoE", ["x", "r", "w1", "s1", "b1", "w2", "s2", "b2"], normalize_routing_weights=1,
+                    expert_weight_bits=bits, **attrs, **({"block_size": block} if block else {}))], x, q, None)
+
+
+CASES = {c[0]: c[1:] for family in (activations, norms, products, attentions, quantised_attentions, decoders, quantised, weights, experts) for c in family()}
 
 
 def judge(got, want, key):
@@ -339,7 +358,7 @@ def judge(got, want, key):
             if key.startswith("DynamicQuantizeLSTM"):  # ONNX Runtime quantises x and the hidden state
                 np.testing.assert_allclose(g, w, atol=0.03)
                 continue
-            loose = key.startswith("MatMulNBits") or key.startswith("FastGelu") or key.startswith("Gelu")
+            loose = key.startswith("MatMulNBits") or "MoE-" in key or key.startswith("FastGelu") or key.startswith("Gelu")
             np.testing.assert_allclose(g, w, rtol=4e-3 if half else 1e-3 if loose else 1e-4, atol=4e-3 if half else 1e-3 if loose else 2e-5)
         else:
             assert np.abs(g.astype(np.int64) - w.astype(np.int64)).max(initial=0) <= (1 if w.dtype.itemsize == 1 else 0)

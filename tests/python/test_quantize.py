@@ -127,7 +127,7 @@ def test_what_is_refused(tmp_path):
     proto, _ = network(opset=20)
     path, out = files.save(tmp_path, proto), tmp_path / "small.onnx"
     for words, status, text in ((("--form", "qdq"), 1, "opset 20"), (("--block", "48"), 1, "power of two"), (("--weights", "int3"), 2, "int4 or int8"),
-                                (("--form", "x"), 2, "nbits or qdq")):
+                                (("--form", "x"), 2, "nbits or qdq"), (("--block", "0"), 2, "from 1 on"), (("--keep", "nothing*"), 1, "'nothing*'")):
         assert text in tool_case.failing(status, "quantize", path, "-o", out, *words)
         assert not out.exists()
     path.write_bytes(path.read_bytes()[:-40])

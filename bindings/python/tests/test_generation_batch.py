@@ -15,6 +15,9 @@ import numpy as np
 import onnx
 import pytest
 from generating import FAMILIES, PROMPT, folder, greedy, same_tokens
+from lm import gguf
+from lm.shapes import shape
+from lm.weights import Weights
 
 OPTIONS = [{}, {"temperature": 0.8, "top_p": 0.9, "seed": 5}, {"temperature": 1.2, "top_k": 20, "repetition_penalty": 1.3, "seed": 1}]
 
@@ -238,6 +241,32 @@ def test_fixed_batch(tmp_path, name):
     with pytest.raises(heddle.errors.UnsupportedError, match=f"'{name}' is 1"):
         heddle.GenerationBatch(g)
     assert len(alone(g, PROMPT, 3)) == 3
+
+
+def test_gguf(tmp_path):
+    g = heddle.Generator(gguf.write(tmp_path / "m.gguf", Weights(shape("llama", "tiny"), 0, "float32")), devices="cpu")
+    with pytest.raises(heddle.errors.UnsupportedError, match="m.gguf: several texts cannot share a run: its caches have one length"):
+        heddle.GenerationBatch(g)
+    assert len(alone(g, PROMPT, 3)) == 3
+
+
+def test_branches(tmp_path):
+    """Rotary tables by the length, as Phi-3 has them: that of one text would decide for all."""
+    def change(model):
+        graph, tables = model.graph, {t.name: t for t in model.graph.initializer}
+        total = next(n for n in graph.node if n.op_type == "GroupQueryAttention").input[6]
+        branch = onnx.helper.make_graph([onnx.helper.make_node("Constant", [], ["table"], value=tables["cos_cache"])], "branch", [],
+                                        [onnx.helper.make_tensor_value_info("table", 1, list(tables["cos_cache"].dims))])
+        for n in graph.node:
+            n.input[:] = ["chosen_cache" if x == "cos_cache" else x for x in n.input]
+        graph.initializer.append(onnx.numpy_helper.from_array(np.array(30, np.int32), "original"))
+        at = next(i for i, n in enumerate(graph.node) if total in n.output) + 1
+        graph.node.insert(at, onnx.helper.make_node("Greater", [total, "original"], ["is_long"]))
+        graph.node.insert(at + 1, onnx.helper.make_node("If", ["is_long"], ["chosen_cache"], then_branch=branch, else_branch=branch))
+    g = changed(tmp_path, "builder", change)
+    with pytest.raises(heddle.errors.UnsupportedError, match="its branches may depend on the longest one"):
+        heddle.GenerationBatch(g)
+    assert alone(g, PROMPT, 3) == alone(load(), PROMPT, 3)
 
 
 def test_pickle_and_types():

@@ -74,6 +74,7 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(ml, tree_scores) \
   X(narrow, narrow_load) \
   X(narrow, narrow_store) \
+  X(nbits, matmul_experts) \
   X(nbits, matmul_nbits) \
   X(pick, gather) \
   X(pick, pad) \

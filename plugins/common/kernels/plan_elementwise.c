@@ -24,6 +24,7 @@ const k_entry k_own_table[] = {
     {"GroupQueryAttention", 0, k_plan_gqa},
     {"KernelMatrix", 0, k_plan_kernel_matrix},
     {"Lookup", 0, k_plan_lookup},
+    {"MatMulExperts", 0, k_plan_experts},
     {"MatMulNBits", 0, k_plan_nbits},
     {"PairProbabilities", 0, k_plan_pairs},
     {"PostTransform", 0, k_plan_post_transform},

@@ -1,36 +1,63 @@
-/* MatMulNBits of domain "heddle", whose weights stay packed: the kernel of nbits.cl. */
+/* MatMulNBits and MatMulExperts of domain "heddle", whose weights stay packed: the kernels of nbits.cl. */
 #include "plan_general.h"
 
-enum { A, B, SCALES, ZEROS, INDEX, BIAS, DEPTH = 1, FLOAT_ZEROS = 7 };
+#include "plugins/common/more/nbits_unit.h"
 
 static bool is_there(const more_op *m, uint32_t k) {
   return k < m->n_in && m->in[k].here;
 }
 
-heddle_status k_plan_nbits(k_node *n, heddle_error *err) {
-  more_op m;
-  k_launch how = {.kernel = KERNEL_matmul_nbits, .n_types = 1};
-  heddle_status s = k_general_of(n, &m, err);
-  if (s == HEDDLE_OK) s = k_element_of(n, m.in[A].type, &how.types[0], err);
-  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
-  for (uint32_t k = SCALES; k <= BIAS; k += BIAS - SCALES)
-    if (is_there(&m, k) && m.in[k].type != m.in[A].type)
+static uint32_t input_or_table(const k_node *n, const more_op *m, uint32_t k) {
+  return is_there(m, k) ? k_input(n, k) : K_TABLE;
+}
+
+/* The node, and that it is in one type. */
+static heddle_status read_node(k_node *n, more_op *m, k_launch *how, heddle_error *err) {
+  heddle_status s = k_general_of(n, m, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, m->in[NB_A].type, &how->types[0], err);
+  if (s != HEDDLE_OK || m->out[0].count == 0) return s;
+  for (uint32_t k = NB_SCALES; k <= NB_BIAS; k += NB_BIAS - NB_SCALES)
+    if (is_there(m, k) && m->in[k].type != m->in[NB_A].type)
       return ref_refuse(&n->ref, err, "operand %u is not of the type of operand 0", k);
-  const bool zeros = is_there(&m, ZEROS), floats = zeros && m.i[FLOAT_ZEROS] != 0;
-  const uint32_t index = is_there(&m, INDEX) ? k_input(n, INDEX) : K_TABLE;
-  const uint32_t args[] = {k_input(n, A),
-                           k_input(n, B),
-                           k_input(n, SCALES),
-                           zeros && !floats ? k_input(n, ZEROS) : K_TABLE,
-                           floats ? k_input(n, ZEROS) : K_TABLE,
-                           index,
-                           is_there(&m, BIAS) ? k_input(n, BIAS) : K_TABLE,
+  how->items = (uint64_t)m->out[0].count;
+  how->limit = (uint64_t)m->in[NB_B].count + (uint64_t)m->in[NB_A].count;
+  how->turns = (double)m->i[NB_DEPTH] * 2;
+  return HEDDLE_OK;
+}
+
+/* step: what operand 4 is, see nbits.cl. */
+static heddle_status add_packed(k_node *n, const more_op *m, k_launch *how, int64_t step, heddle_error *err) {
+  const bool zeros = is_there(m, NB_ZEROS), floats = zeros && m->i[NB_FLOAT_ZEROS] != 0;
+  const uint32_t args[] = {k_input(n, NB_A),
+                           k_input(n, NB_B),
+                           k_input(n, NB_SCALES),
+                           zeros && !floats ? k_input(n, NB_ZEROS) : K_TABLE,
+                           floats ? k_input(n, NB_ZEROS) : K_TABLE,
+                           input_or_table(n, m, NB_INDEX),
+                           input_or_table(n, m, NB_BIAS),
                            K_TABLE,
                            k_output(n, 0)};
-  const k_general p = {
-      .count = m.out[0].count, .has = k_general_has(n, &m), .mode = floats ? 2 : zeros, .step = is_there(&m, INDEX)};
-  how.items = (uint64_t)m.out[0].count;
-  how.limit = (uint64_t)m.in[B].count + (uint64_t)m.in[A].count;
-  how.turns = (double)m.i[DEPTH] * 2;
+  const k_general p = {.count = m->out[0].count, .has = k_general_has(n, m), .mode = floats ? 2 : zeros, .step = step};
+  how->kernel = KERNEL_matmul_nbits;
+  return k_launch_add(n, how, &p, sizeof p, sizeof args / sizeof args[0], args, err);
+}
+
+heddle_status k_plan_nbits(k_node *n, heddle_error *err) {
+  more_op m;
+  k_launch how = {.n_types = 1};
+  const heddle_status s = read_node(n, &m, &how, err);
+  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
+  return add_packed(n, &m, &how, is_there(&m, NB_INDEX) ? 1 : 0, err);
+}
+
+heddle_status k_plan_experts(k_node *n, heddle_error *err) {
+  more_op m;
+  k_launch how = {.kernel = KERNEL_matmul_experts, .n_types = 1};
+  const heddle_status s = read_node(n, &m, &how, err);
+  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
+  if (m.i[NB_BITS] != 0) return add_packed(n, &m, &how, 2, err);
+  const uint32_t args[] = {k_input(n, NB_A), k_input(n, NB_B), k_input(n, NB_INDEX), input_or_table(n, &m, NB_BIAS),
+                           K_TABLE,          k_output(n, 0)};
+  const k_general p = {.count = m.out[0].count, .has = k_general_has(n, &m)};
   return k_launch_add(n, &how, &p, sizeof p, sizeof args / sizeof args[0], args, err);
 }

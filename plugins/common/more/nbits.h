@@ -37,7 +37,8 @@ void nbits_lay_bytes(const float *a, int64_t n, int64_t block, int8_t *out);
 typedef void (*nbits_product)(const nbits_rows *w, int rows, float *out);
 typedef struct nbits_products {
   nbits_product floats, bytes; /* out[r] = row r times a */
-  nbits_product eight; /* as floats, of weights of 8 bits; a lies in order, with zeros up to the end of its blocks */
+  nbits_product
+      eight; /* as floats, of weights of 8 bits, in lanes; a lies in order, with zeros up to the end of its blocks */
   void (*unpack)(const uint8_t *row, int64_t bits, int64_t count, float *out); /* integers as floats */
 } nbits_products;
 const nbits_products *nbits_products_here(void);

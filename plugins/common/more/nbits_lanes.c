@@ -164,8 +164,9 @@ INSIDE void eight_any(const nbits_rows *w, int rows, float *out) {
     float acc[NBITS_LANES] = {0}, sum = 0;
     for (int64_t b = 0; b < w->blocks; b++) {
       const float zero = 128.0F + (zeros != NULL ? zeros[b] : 0.0F), scale = scales[b];
+      const int64_t left = w->bytes - b * w->block, count = left < w->block ? left : w->block;
       float t[NBITS_LANES] = {0};
-      for (int64_t k = 0; k < w->block; k += NBITS_LANES, q += NBITS_LANES, a += NBITS_LANES)
+      for (int64_t k = 0; k < count; k += NBITS_LANES, q += NBITS_LANES, a += NBITS_LANES)
         for (int i = 0; i < NBITS_LANES; i++) t[i] += a[i] * ((float)q[i] - zero);
       for (int i = 0; i < NBITS_LANES; i++) acc[i] += t[i] * scale;
     }
