@@ -135,7 +135,22 @@ INSIDE void round_any(float *out, const double *acc, int64_t n) {
   for (int64_t x = 0; x < n; x++) out[x] = (float)acc[x];
 }
 
+INSIDE void most_any(float *out, const float *in, int64_t step, int64_t n) {
+  if (step == 1) {
+    REF_IVDEP
+    for (int64_t x = 0; x < n; x++) out[x] = in[x] > out[x] || in[x] != in[x] ? in[x] : out[x];
+  } else if (step == 2) {
+    REF_IVDEP
+    for (int64_t x = 0; x < n; x++) out[x] = in[2 * x] > out[x] || in[2 * x] != in[2 * x] ? in[2 * x] : out[x];
+  } else {
+    for (int64_t x = 0; x < n; x++, in += step) out[x] = *in > out[x] || *in != *in ? *in : out[x];
+  }
+}
+
 #define MAKE(name, target) \
+  target static void most_##name(float *out, const float *in, int64_t step, int64_t n) { \
+    most_any(out, in, step, n); \
+  } \
   target static void sum_##name(const ref_lines *l) { \
     sum_any(l); \
   } \
@@ -182,4 +197,9 @@ void ref_line_add(double *acc, const double *line, double by, int64_t n) {
 void ref_line_round(float *out, const double *acc, int64_t n) {
   const int have = vectors();
   (have == AVX512 ? round_wide : have == AVX2 ? round_narrow : round_plain)(out, acc, n);
+}
+
+void ref_line_most(float *out, const float *in, int64_t step, int64_t n) {
+  const int have = vectors();
+  (have == AVX512 ? most_wide : have == AVX2 ? most_narrow : most_plain)(out, in, step, n);
 }

@@ -29,4 +29,7 @@ void ref_line_taps(const ref_taps *t, const float *in, float *out);
 void ref_line_add(double *acc, const double *line, double by, int64_t n);
 void ref_line_round(float *out, const double *acc, int64_t n);
 
+/* out[x] = in[x * step] where that is more, or NaN. */
+void ref_line_most(float *out, const float *in, int64_t step, int64_t n);
+
 #endif

@@ -1,4 +1,5 @@
 /* MaxPool, AveragePool and the global pools. A unit is a plane: one channel of one image. */
+#include "lines.h"
 #include "ref_op.h"
 #include "sum.h"
 
@@ -75,10 +76,7 @@ static void max_row(const ref_window *w, const float *plane, int64_t z, int64_t 
         int64_t first, last;
         ref_window_range(w, 2, kx, &first, &last);
         const int64_t offset = kx * w->dilation[2] - w->pad[2], stride = w->stride[2];
-        for (int64_t x = first; x < last; x++) {
-          const float v = line[x * stride + offset];
-          out[x] = v > out[x] || v != v ? v : out[x];
-        }
+        if (first < last) ref_line_most(out + first, line + first * stride + offset, stride, last - first);
       }
     }
   }
