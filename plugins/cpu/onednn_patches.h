@@ -36,6 +36,12 @@ typedef struct patches_kernels {
 /* NULL where the CPU has neither AVX-512 nor AVX2. */
 const patches_kernels *patches_find(void);
 
+/* Rows [row, end) of out, of `count` columns, PATCHES_BLOCK at most: what they have (where is_first: bias, or 0) and the
+ * product of as many rows of a, from `depth` columns, with a block of `depth` rows, which are 0 behind the columns. */
+void patches_multiply(const patches_kernels *kernels, const float *a, int64_t a_row, const float *block, int64_t depth,
+                      const float *bias, bool is_first, int64_t row, int64_t end, int64_t count, float *out,
+                      int64_t out_row);
+
 /* Positions [at, at + count) of one image, PATCHES_BLOCK at most, for channels [begin, end) of a group. in, weights,
  * bias (or NULL) and out are the group's; block: patches_scratch bytes. */
 void patches_sum(const patches_kernels *kernels, const ref_conv *c, const float *in, const float *weights,

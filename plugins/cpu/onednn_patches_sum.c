@@ -124,14 +124,12 @@ static void fill_block(const patches_kernels *kernels, const ref_window *w, cons
   }
 }
 
-/* What a block of patches gives to channels [row, end) of a group; a: the weights of its first one, from this depth
- * on. */
-static void multiply(const patches_kernels *kernels, const float *a, int64_t a_row, const float *block, int64_t depth,
-                     const float *bias, bool is_first, int64_t row, int64_t end, int64_t count, float *out,
-                     int64_t positions) {
+void patches_multiply(const patches_kernels *kernels, const float *a, int64_t a_row, const float *block, int64_t depth,
+                      const float *bias, bool is_first, int64_t row, int64_t end, int64_t count, float *out,
+                      int64_t out_row) {
   float edge[PATCHES_ROWS][PATCHES_BLOCK];
   for (int64_t j = 0, columns; j < count; j += columns) {
-    const bool is_thin = count - j <= kernels->thin_columns;
+    const bool is_thin = count - j <= kernels->thin_columns || count - j == INT64_C(2) * kernels->thin_columns;
     const patches_tile tile = is_thin ? kernels->thin : kernels->tile;
     columns = is_thin ? kernels->thin_columns : kernels->columns;
     const int64_t width = count - j < columns ? count - j : columns;
@@ -139,18 +137,25 @@ static void multiply(const patches_kernels *kernels, const float *a, int64_t a_r
       const int64_t rows = end - r < PATCHES_ROWS ? end - r : PATCHES_ROWS;
       const float *from[PATCHES_ROWS];
       float *to[PATCHES_ROWS], first[PATCHES_ROWS] = {0};
+      if (width == columns && rows == PATCHES_ROWS) { /* as nearly all are */
+        const float *at = a + r * a_row, *const whole[] = {at, at + a_row, at + 2 * a_row, at + 3 * a_row};
+        float *into = out + r * out_row + j, *const all[] = {into, into + out_row, into + 2 * out_row,
+                                                             into + 3 * out_row};
+        tile(whole, block + j, depth, !is_first ? NULL : bias != NULL ? bias + r : first, all);
+        continue;
+      }
       for (int64_t k = 0; k < PATCHES_ROWS; k++) {
         const bool is_there = k < rows;
         from[k] = a + (is_there ? r + k : r) * a_row;
-        to[k] = is_there && width == columns ? out + (r + k) * positions + j : edge[k];
+        to[k] = is_there && width == columns ? out + (r + k) * out_row + j : edge[k];
         if (is_there && bias != NULL) first[k] = bias[r + k];
         if (to[k] != edge[k] || is_first) continue;
         clear(edge[k], columns);
-        if (is_there) copy(kernels, edge[k], out + (r + k) * positions + j, 1, width);
+        if (is_there) copy(kernels, edge[k], out + (r + k) * out_row + j, 1, width);
       }
       tile(from, block + j, depth, is_first ? first : NULL, to);
       for (int64_t k = 0; k < rows && width < columns; k++)
-        copy(kernels, out + (r + k) * positions + j, edge[k], 1, width);
+        copy(kernels, out + (r + k) * out_row + j, edge[k], 1, width);
     }
   }
 }
@@ -166,8 +171,8 @@ void patches_sum(const patches_kernels *kernels, const ref_conv *c, const float 
     const int64_t some = depth - k < PATCHES_DEPTH ? depth - k : PATCHES_DEPTH;
     fill_block(kernels, w, in, k, some, list, n, count, block);
     for (int64_t row = begin; row < end; row += CHANNELS)
-      multiply(kernels, weights + k, depth, block, some, bias, k == 0, row, row + CHANNELS < end ? row + CHANNELS : end,
-               count, out + at, positions);
+      patches_multiply(kernels, weights + k, depth, block, some, bias, k == 0, row,
+                       row + CHANNELS < end ? row + CHANNELS : end, count, out + at, positions);
   }
 }
 
