@@ -1,10 +1,12 @@
 /* Attention over lengths that change (attention_lengths in onednn_attention.h). A unit is some rows of one head of one batch:
- * their scores, the Softmax, and the sum of V, by products of any size, for which nothing is made beforehand: our own, or
- * oneDNN's sgemm where that is the faster. */
+ * their scores, the Softmax, and the sum of V, by blocks of K and V that are copied side by side: no
+ * product of oneDNN's serves all sizes without code that it makes in the run. */
 #include "cpu.h"
 #include "onednn_attention.h"
+#include "onednn_patches.h"
 #include "onednn_rows.h"
-#include "onednn_sgemm.h"
+
+#include <xmmintrin.h>
 
 /* Scores of a unit: what is read again soon. */
 #define UNIT_BYTES (INT64_C(256) << 10)
@@ -19,6 +21,7 @@ typedef struct lengths_op {
   onednn_special special;
   onednn *self;
   onednn_softmax_row softmax;
+  const patches_kernels *kernels;
   attention a; /* the bound, whose strides are those of all lengths */
   matrix q, k, v;
   int64_t unit_rows, pitch; /* floats of a row of scores */
@@ -26,7 +29,7 @@ typedef struct lengths_op {
 } lengths_op;
 
 typedef struct part {
-  float *scores;
+  float *scores, *block;
   dnnl_status_t status;
   bool skipped;
 } part;
@@ -68,12 +71,15 @@ static bool read_op(const attention *a, lengths_op *op) {
   op->unit_rows = UNIT_BYTES / (op->pitch * (int64_t)sizeof(float));
   if (op->unit_rows > a->rows) op->unit_rows = a->rows;
   if (op->unit_rows < 1) op->unit_rows = 1;
-  return onednn_find_softmax() != NULL && is_steady(a) && read_matrix(&a->q, &op->q) && read_matrix(&a->k, &op->k) &&
-         read_matrix(&a->v, &op->v) && read_matrix(&a->out, &out) && out.trans == 'N';
+  return onednn_find_softmax() != NULL && patches_find() != NULL && is_steady(a) && read_matrix(&a->q, &op->q) &&
+         read_matrix(&a->k, &op->k) && read_matrix(&a->v, &op->v) && read_matrix(&a->out, &out) && out.trans == 'N';
 }
 
+#define BLOCK_BYTES (PATCHES_BLOCK * PATCHES_DEPTH * sizeof(float))
+
+/* The block, then the scores. */
 static uint64_t part_bytes(const lengths_op *op) {
-  const uint64_t bytes = (uint64_t)(op->unit_rows * op->pitch) * sizeof(float);
+  const uint64_t bytes = (uint64_t)(op->unit_rows * op->pitch) * sizeof(float) + BLOCK_BYTES;
   return (bytes + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
 }
 
@@ -147,35 +153,71 @@ static void soften(const lengths_launch *launch, float *scores, int64_t rows, in
   }
 }
 
-static dnnl_status_t multiply(const onednn *self, const matrix *x, const matrix *y, int64_t rows, int64_t columns,
-                              int64_t depth, const float *a, const float *b, float *out, int64_t out_row) {
-  if (!onednn_sgemm_fits(self))
-    return dnnl_sgemm(x->trans, y->trans, rows, columns, depth, 1.0F, a, x->pitch, b, y->pitch, 0.0F, out, out_row);
-  const bool x_rows = x->trans == 'N', y_rows = y->trans == 'N';
-  const onednn_sgemm_matrix m = {.rows = rows,
-                                 .columns = columns,
-                                 .depth = depth,
-                                 .a_row = x_rows ? x->pitch : 1,
-                                 .a_col = x_rows ? 1 : x->pitch,
-                                 .b_row = y_rows ? y->pitch : 1,
-                                 .b_col = y_rows ? 1 : y->pitch,
-                                 .out_row = out_row};
-  onednn_sgemm_run(&m, a, b, out, NULL, NULL, 0);
-  return dnnl_success;
+/* Rows of a block, of n columns each, from what lies row by row. */
+static void copy_rows(float *block, const float *from, int64_t pitch, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; r++, block += PATCHES_BLOCK, from += pitch) {
+    memcpy(block, from, (size_t)n * sizeof *block);
+    memset(block + n, 0, (size_t)(PATCHES_BLOCK - n) * sizeof *block);
+  }
 }
 
-static dnnl_status_t run_unit(const lengths_launch *launch, float *scores, int64_t batch, int64_t head, int64_t row) {
+/* The same from what lies column by column. */
+static void copy_columns(float *block, const float *from, int64_t pitch, int64_t rows, int64_t n) {
+  enum { FOUR = 4 };
+  int64_t c = 0;
+  for (; c + FOUR <= n; c += FOUR) {
+    const float *x = from + c * pitch;
+    int64_t r = 0;
+    for (; r + FOUR <= rows; r += FOUR) {
+      __m128 a = _mm_loadu_ps(x + r), b = _mm_loadu_ps(x + pitch + r), d = _mm_loadu_ps(x + 2 * pitch + r);
+      __m128 e = _mm_loadu_ps(x + 3 * pitch + r);
+      _MM_TRANSPOSE4_PS(a, b, d, e);
+      _mm_storeu_ps(block + r * PATCHES_BLOCK + c, a);
+      _mm_storeu_ps(block + (r + 1) * PATCHES_BLOCK + c, b);
+      _mm_storeu_ps(block + (r + 2) * PATCHES_BLOCK + c, d);
+      _mm_storeu_ps(block + (r + 3) * PATCHES_BLOCK + c, e);
+    }
+    for (; r < rows; r++)
+      for (int64_t k = 0; k < FOUR; k++) block[r * PATCHES_BLOCK + c + k] = x[k * pitch + r];
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t k = c; k < n; k++) block[r * PATCHES_BLOCK + k] = from[k * pitch + r];
+    memset(block + r * PATCHES_BLOCK + n, 0, (size_t)(PATCHES_BLOCK - n) * sizeof *block);
+  }
+}
+
+/* out = a b: `rows` rows of a, depth by n elements of b. */
+static void multiply(const lengths_op *op, float *block, const float *a, int64_t a_pitch, int64_t rows, const float *b,
+                     const matrix *how, int64_t depth, int64_t n, float *out, int64_t out_pitch) {
+  const bool by_rows = how->trans == 'N';
+  for (int64_t j = 0; j < n; j += PATCHES_BLOCK) {
+    const int64_t columns = n - j < PATCHES_BLOCK ? n - j : PATCHES_BLOCK;
+    for (int64_t k = 0; k < depth; k += PATCHES_DEPTH) {
+      const int64_t some = depth - k < PATCHES_DEPTH ? depth - k : PATCHES_DEPTH;
+      const float *from = b + (by_rows ? k * how->pitch + j : j * how->pitch + k);
+      (by_rows ? copy_rows : copy_columns)(block, from, how->pitch, some, columns);
+      patches_multiply(op->kernels, a + k, a_pitch, block, some, NULL, k == 0, 0, rows, columns, out + j, out_pitch);
+    }
+  }
+}
+
+static dnnl_status_t run_unit(const lengths_launch *launch, const part *p, int64_t batch, int64_t head, int64_t row) {
   const lengths_op *op = launch->op;
   const attention *a = &launch->a;
   const int64_t left = a->rows - row, rows = left < op->unit_rows ? left : op->unit_rows;
   const float *q = launch->q + place(a, &a->q, batch, head) + row * op->a.q.strides[2];
   const float *k = launch->k + place(a, &a->k, batch, head), *v = launch->v + place(a, &a->v, batch, head);
   float *out = launch->out + place(a, &a->out, batch, head) + row * op->a.out.strides[2];
-  const matrix weights = {'N', op->pitch};
-  const dnnl_status_t s = multiply(op->self, &op->q, &op->k, rows, a->keys, a->q.dims[3], q, k, scores, op->pitch);
+  dnnl_status_t s = dnnl_success;
+  if (op->q.trans == 'N')
+    multiply(op, p->block, q, op->q.pitch, rows, k, &op->k, a->q.dims[3], a->keys, p->scores, op->pitch);
+  else
+    s = dnnl_sgemm(op->q.trans, op->k.trans, rows, a->keys, a->q.dims[3], 1.0F, q, op->q.pitch, k, op->k.pitch, 0.0F,
+                   p->scores, op->pitch);
   if (s != dnnl_success) return s;
-  soften(launch, scores, rows, batch, head, row);
-  return multiply(op->self, &weights, &op->v, rows, a->v.dims[3], a->keys, scores, v, out, op->a.out.strides[2]);
+  soften(launch, p->scores, rows, batch, head, row);
+  multiply(op, p->block, p->scores, op->pitch, rows, v, &op->v, a->keys, a->v.dims[3], out, op->a.out.strides[2]);
+  return s;
 }
 
 static void run_part(void *arg, uint32_t i, uint32_t n) {
@@ -190,7 +232,7 @@ static void run_part(void *arg, uint32_t i, uint32_t n) {
     const int64_t stack = unit / across;
     p->skipped = unit > 0 && onednn_stops(self);
     if (p->skipped) break;
-    p->status = run_unit(launch, p->scores, stack / a->heads, stack % a->heads, unit % across * launch->op->unit_rows);
+    p->status = run_unit(launch, p, stack / a->heads, stack % a->heads, unit % across * launch->op->unit_rows);
   }
   onednn_threads_leave(self, before);
 }
@@ -225,7 +267,9 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   launch->a = op->a;
   set_operands(launch, inputs, outputs);
   for (uint32_t i = 0; i < op->parts; i++)
-    launch->parts[i].scores = (float *)(void *)((char *)workspace + i * part_bytes(op));
+    launch->parts[i].block = (float *)(void *)((char *)workspace + i * part_bytes(op));
+  for (uint32_t i = 0; i < op->parts; i++)
+    launch->parts[i].scores = launch->parts[i].block + PATCHES_BLOCK * PATCHES_DEPTH;
   *out = &launch->special;
   return HEDDLE_OK;
 }
@@ -234,7 +278,8 @@ heddle_status attention_lengths_make(onednn *self, const attention *a, uint32_t 
                                      heddle_error *err) {
   lengths_op *op = self->host->alloc(self->host->ctx, sizeof *op, _Alignof(lengths_op));
   if (op == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for an operator");
-  *op = (lengths_op){.self = self, .softmax = onednn_find_softmax(), .a = *a, .parts = parts};
+  *op =
+      (lengths_op){.self = self, .softmax = onednn_find_softmax(), .kernels = patches_find(), .a = *a, .parts = parts};
   read_op(a, op);
   op->special = (onednn_special){.workspace = parts * part_bytes(op), .free = free_op, .bind = bind, .resizes = true};
   *out = &op->special;

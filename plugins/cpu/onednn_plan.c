@@ -207,7 +207,8 @@ static bool has_scalar(const heddle_pregion *region) {
 
 /* What the plain kernels do about as well, and can be resized with. */
 static bool is_light(onednn_build build) {
-  return build == onednn_build_eltwise || build == onednn_build_binary || build == onednn_build_concat;
+  return build == onednn_build_eltwise || build == onednn_build_binary || build == onednn_build_concat ||
+         build == onednn_build_pool;
 }
 
 static bool walk_start(const onednn *self, const heddle_pregion *region, walk *w) {

@@ -9,6 +9,7 @@ static const struct {
 } kinds[] = {{attention_query, attention_prepare},
              {softmax_query, softmax_prepare},
              {onednn_int8_query, onednn_int8_prepare},
+             {patches_query, patches_prepare},
              {winograd_pack_query, winograd_pack_prepare}};
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };

@@ -274,6 +274,51 @@ static void lengths_allocate_nothing(void **state) {
   }
 }
 
+/* The same of images: Conv and what is computed on its result. */
+static void images_allocate_nothing(void **state) {
+  (void)state;
+  enum { SIZES = 10, MOST_SIDE = 40 };
+  const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", "off"}};
+  const heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu"};
+  const int64_t kernel[4] = {8, 3, 3, 3};
+  const char *name = "w";
+  heddle_tensor *weights = floats(kernel, 4, -0.125f, 0.001f), *x[SIZES];
+  heddle_params *params;
+  heddle_context *ctx;
+  heddle_model *model;
+  heddle_executor *ex;
+  static sketch s;
+  memset(&s, 0, sizeof s);
+  int in = put_input(&s, "x", "[1,3,\"h\",\"w\"]", "\"float32\""), w = put_input(&s, "w", "[8,3,3,3]", "\"float32\"");
+  int y = NODE(&s, "Relu", "r", NULL, NODE(&s, "Conv", "c", NULL, in, w));
+  put_head(&s, NODE(&s, "GlobalAveragePool", "g", NULL, NODE(&s, "Add", "a", NULL, y, NODE(&s, "Sin", "s", NULL, y))));
+  heddle_graph *graph = graph_of(&s);
+  OK(heddle_context_create(settings, 3, NULL, NULL, &ctx, &err));
+  OK(heddle_params_create(&name, &weights, 1, &params, &err));
+  OK(heddle_model_create(ctx, graph, params, &o, &model, &err));
+  OK(heddle_executor_create(model, &ex, &err));
+  for (int i = 0; i < SIZES; i++) {
+    const int64_t shape[] = {1, 3, i < 3 ? MOST_SIDE - i : MOST_SIDE - 3 * i, MOST_SIDE - 2 * i};
+    OK(heddle_tensor_create(NULL, HEDDLE_FLOAT32, shape, 4, &x[i], &err));
+    memset(heddle_tensor_data(x[i]), 0, (size_t)heddle_tensor_bytes(x[i]));
+  }
+  for (int i = 0; i < SIZES; i++) {
+    if (i == 3) heddle__alloc_fail_at(1);
+    OK(heddle_executor_set_input(ex, 0, x[i], &err));
+    OK(heddle_executor_run(ex, HEDDLE_FOREVER, &err));
+  }
+  void *next = heddle__alloc(1, 1);
+  heddle__alloc_fail_at(0);
+  if (next != NULL) fail_msg("something was allocated");
+  for (int i = 0; i < SIZES; i++) heddle_tensor_release(x[i]);
+  heddle_tensor_release(weights);
+  heddle_executor_release(ex);
+  heddle_model_release(model);
+  heddle_params_release(params);
+  heddle_graph_release(graph);
+  heddle_context_release(ctx);
+}
+
 /* The n-th call of a kind fails: an error or none, and the same and other lengths are right afterwards. */
 static void calls_fail_in_a_resize(void **state) {
   (void)state;
@@ -411,5 +456,5 @@ static void maxima_of_dimensions(void **state) {
 }
 
 CASES(CASE(maxima_of_dimensions), CASE(a_program_grows_and_is_resized), CASE(launches_stay),
-      CASE(a_length_is_as_if_planned), CASE(lengths_allocate_nothing), CASE(calls_fail_in_a_resize),
-      CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))
+      CASE(a_length_is_as_if_planned), CASE(lengths_allocate_nothing), CASE(images_allocate_nothing),
+      CASE(calls_fail_in_a_resize), CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))
