@@ -49,7 +49,7 @@ foreach(source IN LISTS targets)
     list(APPEND source ${more} modules/pack/libelf.c)
   endif()
   if(name STREQUAL "rpc") # the target stands for libheddle_tvm, and checks what it is called with
-    list(APPEND source rpc/wire.c rpc/handles.c rpc/handshake.c rpc/session.c rpc/memory.c rpc/call.c rpc/tracker.c
+    list(APPEND source rpc/wire.c rpc/packet.c rpc/handles.c rpc/handshake.c rpc/session.c rpc/memory.c rpc/call.c rpc/tracker.c
       rpc/client/calls.c rpc/client/connection.c)
   endif()
   if(HEDDLE_FUZZ)

@@ -25,7 +25,7 @@ endif()
 
 # libheddle_rpc.so, the client: heddle/rpc.h. It needs neither libheddle_tvm nor a device.
 file(GLOB rpc_client_sources CONFIGURE_DEPENDS rpc/client/*.c)
-add_library(heddle_rpc SHARED ${rpc_client_sources} rpc/wire.c)
+add_library(heddle_rpc SHARED ${rpc_client_sources} rpc/wire.c rpc/packet.c)
 add_library(heddle::heddle_rpc ALIAS heddle_rpc)
 target_include_directories(heddle_rpc PRIVATE include ${PROJECT_SOURCE_DIR}
   INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

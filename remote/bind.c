@@ -5,6 +5,7 @@
 
 #include "plugins/common/perror.h"
 #include "remote/session.h"
+#include "rpc/net.h"
 
 /* is_short: NULL, or set where the operand has fewer bytes. */
 static heddle_status take_slice(remote_session *s, byte_reader *r, const remote_launch *l, uint64_t least,
@@ -226,4 +227,15 @@ heddle_status remote_resize(remote_session *s, byte_reader *r, heddle_error *err
   free(slices);
   free(region);
   return status;
+}
+
+bool remote_resize_unasked(remote_session *s, byte_reader *r) {
+  heddle_error err = {0};
+  remote_launch *l;
+  byte_reader first = *r;
+  if (remote_get(s, byte_take_u64(&first), REMOTE_LAUNCH, NULL, &l, &err) != HEDDLE_OK) return false;
+  if (remote_resize(s, r, &err) == HEDDLE_OK) return true;
+  rpc_log("heddle device-server: a launch was not resized, and does not run: %s", err.text);
+  l->is_short = true;
+  return true;
 }

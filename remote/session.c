@@ -202,6 +202,8 @@ bool remote_session_answer(remote_session *s, const wire_head *head) {
     const uint32_t index = byte_take_u32(&r);
     good = wire_is_done(&r) && index < s->n_devices;
     if (good) remote_close_device(s, &s->devices[index]);
+  } else if (head->kind == WIRE_RESIZE && head->id == 0) {
+    good = remote_resize_unasked(s, &r);
   } else {
     good = answer_request(s, head, body);
   }

@@ -171,6 +171,8 @@ heddle_status remote_needed(const remote_device *d, const heddle_pvalue *v, uint
 heddle_status remote_ask(remote_session *s, const remote_device *d, const heddle_pregion *region, heddle_offer_fn offer,
                          void *sink, heddle_error *err);
 heddle_status remote_resize(remote_session *s, byte_reader *r, heddle_error *err);
+/* The same without an answer: a launch that fails to be resized does not run before it is. false: there is no such launch. */
+bool remote_resize_unasked(remote_session *s, byte_reader *r);
 heddle_status remote_bind(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 heddle_status remote_graph_make(remote_session *s, byte_reader *r, byte_buffer *out, heddle_error *err);
 

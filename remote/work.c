@@ -104,7 +104,7 @@ static heddle_status run_launch(remote_stream *st, const remote_launch *l, heddl
   const heddle__tables *t = st->device->dev->t;
   if (l->head.device != st->device || l->stream != st->id)
     return p_fail(err, HEDDLE_EINVAL, 0, "the launch is bound to another stream");
-  if (l->is_short) return p_fail(err, HEDDLE_EINVAL, 0, "the operands of the launch are too small; it was not resized");
+  if (l->is_short) return p_fail(err, HEDDLE_EINVAL, 0, "the launch was not resized to the shapes of its operands");
   heddle_status s = l->op->table->run(l->launch, err);
   if (s == HEDDLE_ELIMIT) { /* the row is full: places become free as work ends */
     s = t->stream.sync(st->stream, UINT64_MAX, err);

@@ -1,15 +1,12 @@
 /* rpc/session.c: the loop of a session: packets, which request one is, and what is written back. */
 #include "rpc/session.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <tvm/runtime/c_runtime_api.h>
-#include <unistd.h>
+
+#include "rpc/packet.h"
 
 /* ---- replies */
 
@@ -168,75 +165,32 @@ void rpc_session_finish(rpc_session *s) {
 
 /* ---- the socket */
 
-static bool read_all(int fd, uint8_t *out, size_t n) {
-  while (n > 0) {
-    ssize_t got = recv(fd, out, n, 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    out += got;
-    n -= (size_t)got;
-  }
-  return true;
-}
-
-static bool write_all(int fd, const void *data, size_t n, int flags) {
-  const uint8_t *at = data;
-  while (n > 0) {
-    ssize_t put = send(fd, at, n, MSG_NOSIGNAL | flags);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) return false;
-    at += put;
-    n -= (size_t)put;
-  }
-  return true;
-}
-
-/* The memory of a packet grows as its bytes come, so that a length alone takes none. */
-static bool read_packet(int fd, uint64_t n, uint8_t **data, size_t *room) {
-  enum { FIRST = 1 << 16 };
-  for (size_t have = 0; have < n;) {
-    if (have == *room || *room == 0) {
-      size_t more = *room > 0 ? 2 * *room : FIRST;
-      uint8_t *grown = realloc(*data, more);
-      if (grown == NULL) return false;
-      *data = grown;
-      *room = more;
-    }
-    size_t part = *room - have < n - have ? *room - have : (size_t)(n - have);
-    if (!read_all(fd, *data + have, part)) return false;
-    have += part;
-  }
-  return true;
+static bool reply(const rpc_session *s) {
+  struct iovec parts[2] = {{s->reply.data, s->reply.used}, {(void *)(uintptr_t)s->tail, s->tail_bytes}};
+  return rpc_send_parts(s->socket, parts, 2);
 }
 
 int rpc_session_serve(int socket, const rpc_limits *limits) {
   static const uint8_t last[] = {4, 0, 0, 0, 0, 0, 0, 0, RPC_SHUTDOWN, 0, 0, 0};
-  enum { KEPT = 1 << 26 };
   rpc_session s = {.socket = socket, .limits = *limits};
-  uint8_t head[8], *packet = NULL;
-  size_t room = 0;
+  rpc_inbox inbox = {0};
+  const uint8_t *packet;
+  size_t n;
+  rpc_arrival got;
   bool is_broken = false;
-  while (read_all(socket, head, sizeof head)) {
-    byte_reader r = {head, sizeof head, false};
-    uint64_t n = byte_take_u64(&r);
-    if (n == 0) continue;
-    is_broken = n < 4 || n > limits->packet;
-    if (is_broken || !read_packet(socket, n, &packet, &room)) break;
-    if (!rpc_session_answer(&s, packet, (size_t)n)) {
+  while ((got = rpc_inbox_take(&inbox, socket, limits->packet, &packet, &n)) == RPC_ARRIVED) {
+    if (!rpc_session_answer(&s, packet, n)) {
       is_broken = packet[0] != RPC_SHUTDOWN || n != 4;
       break;
     }
-    if (!write_all(socket, s.reply.data, s.reply.used, s.tail_bytes > 0 ? MSG_MORE : 0) ||
-        !write_all(socket, s.tail, s.tail_bytes, 0))
-      break;
-    if (room > KEPT) { /* of a large copy */
-      free(packet);
-      packet = NULL;
-      room = 0;
-    }
+    if (!reply(&s)) break;
   }
-  if (is_broken) (void)write_all(socket, last, sizeof last, 0);
+  if (is_broken || got == RPC_BAD_SIZE || got == RPC_NO_ROOM) {
+    struct iovec part = {(void *)(uintptr_t)last, sizeof last};
+    is_broken = true;
+    (void)rpc_send_parts(socket, &part, 1);
+  }
   rpc_session_finish(&s);
-  free(packet);
+  rpc_inbox_finish(&inbox);
   return is_broken;
 }

@@ -123,12 +123,18 @@ heddle_status heddle__survive_failure(heddle_executor *ex, heddle_status status,
     if (c.status == HEDDLE_OK) break;
     if (c.status == HEDDLE_ELIMIT && ex->active->is_small) c.status = HEDDLE_ENOMEM; /* what is free is not enough */
     if (is_survivable(c.status)) continue;
+    if (c.status == HEDDLE_ETIMEOUT) break;
     survive_no(&c, "%.350s", words->text);
     break;
   }
   heddle__span span = {"host", "runs", fails_over ? "failover" : "retry", t0, heddle__now_ns(), NULL, 0};
   heddle__trace_span(trace, &span);
   if (c.status == HEDDLE_OK && c.why[0] == '\0') return HEDDLE_OK;
+  if (c.status == HEDDLE_ETIMEOUT &&
+      c.why[0] == '\0') { /* the run's time is over: the next one goes on with what was decided */
+    ex->stale = true;
+    return HEDDLE_ETIMEOUT;
+  }
   if (ex->active != before) { /* what was tried last is no better than what was there */
     atomic_fetch_sub(&ex->active->users, 1);
     atomic_fetch_add(&before->users, 1);

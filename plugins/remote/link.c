@@ -195,6 +195,7 @@ static heddle_status take_hello(remote_link *link, byte_reader *r, heddle_error 
   if (major != WIRE_MAJOR)
     return p_fail(err, HEDDLE_ENODEV, 0, "%s: the server speaks version %u.%u of the protocol, and this plugin %d.%d",
                   link->address, major, minor, (int)WIRE_MAJOR, (int)WIRE_MINOR);
+  link->minor = minor;
   heddle_error theirs;
   const heddle_status s = wire_take_error(r, &theirs);
   if (s != HEDDLE_OK)

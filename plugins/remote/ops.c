@@ -2,6 +2,9 @@
 #include "plugins/remote/remote.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "plugins/common/fnv.h"
 
 /* ---------------------------------------------------------------- regions */
 
@@ -52,9 +55,10 @@ static heddle_layout token(void *user, heddle_layout layout) {
   return remote_token(((region_user *)user)->about->tokens, layout);
 }
 
-/* A request with a region, or RESIZE with its values alone, after the words that b has. */
-static heddle_status ask_region(remote_link *link, const remote_about *about, uint32_t kind, byte_buffer *b,
-                                const heddle_pregion *region, byte_buffer *reply, heddle_error *err) {
+/* A region, or for RESIZE its values alone, after the words that b has. On success link->regions is held: what b names has been
+ * enqueued, and nothing may come between. */
+static heddle_status put_region(remote_link *link, const remote_about *about, uint32_t kind, byte_buffer *b,
+                                const heddle_pregion *region, heddle_error *err) {
   region_user user = {link, about};
   heddle_pregion asked = *region;
   if (!about->has_resize) asked.flags &= ~HEDDLE_REGION_OPEN;
@@ -62,15 +66,20 @@ static heddle_status ask_region(remote_link *link, const remote_about *about, ui
   make_room(link);
   if (kind == WIRE_RESIZE) wire_put_values(b, &asked, put_blob, token, &user);
   else wire_put_region(b, &asked, put_blob, token, &user);
-  if (b->failed) {
-    pthread_mutex_unlock(&link->regions);
-    byte_finish(b);
-    return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
-                  "%s: the constants of the region are over the limit of %llu bytes of the server, or memory is out",
-                  link->address, (unsigned long long)link->most_blob_bytes);
-  }
+  if (!b->failed) return HEDDLE_OK;
+  pthread_mutex_unlock(&link->regions);
+  byte_finish(b);
+  return p_fail(err, HEDDLE_EUNSUPPORTED, 0,
+                "%s: the constants of the region are over the limit of %llu bytes of the server, or memory is out",
+                link->address, (unsigned long long)link->most_blob_bytes);
+}
+
+static heddle_status ask_region(remote_link *link, const remote_about *about, uint32_t kind, byte_buffer *b,
+                                const heddle_pregion *region, byte_buffer *reply, heddle_error *err) {
   remote_call call;
-  heddle_status s = remote_ask_begin(link, kind, b, &call, err);
+  heddle_status s = put_region(link, about, kind, b, region, err);
+  if (s != HEDDLE_OK) return s;
+  s = remote_ask_begin(link, kind, b, &call, err);
   pthread_mutex_unlock(&link->regions);
   return s == HEDDLE_OK ? remote_ask_end(link, &call, reply, err) : s;
 }
@@ -312,10 +321,47 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
   return HEDDLE_OK;
 }
 
+/* Whether the server accepted this request before. Each hash is in one set, the last one of the set first. */
+static bool was_accepted(const heddle_plaunch *launch, uint64_t hash) {
+  const uint64_t *set = launch->resized[hash % REMOTE_RESIZE_SETS];
+  for (int i = 0; i < REMOTE_RESIZES; i++)
+    if (set[i] == hash) return true;
+  return false;
+}
+
+static void remember(heddle_plaunch *launch, uint64_t hash) {
+  uint64_t *set = launch->resized[hash % REMOTE_RESIZE_SETS];
+  memmove(set + 1, set, (REMOTE_RESIZES - 1) * sizeof *set);
+  set[0] = hash;
+}
+
+/* What the server accepted once it accepts again, and its answer is not waited for. */
+static heddle_status ask_resize(heddle_plaunch *launch, const heddle_pregion *region, byte_buffer *b,
+                                heddle_error *err) {
+  enum { SINCE = 3 };
+  const heddle_pdevice *dev = launch->stream->dev;
+  remote_link *link = dev->link;
+  remote_call call;
+  byte_buffer reply = {0};
+  heddle_status s = put_region(link, dev->about, WIRE_RESIZE, b, region, err);
+  if (s != HEDDLE_OK) return s;
+  uint64_t hash = fnv1a(FNV1A_START, b->data + WIRE_HEAD, b->used - WIRE_HEAD);
+  if (hash == 0) hash = 1;
+  const bool is_known = link->minor >= SINCE && was_accepted(launch, hash);
+  s = is_known ? remote_post(link, WIRE_RESIZE, 0, b, err) : remote_ask_begin(link, WIRE_RESIZE, b, &call, err);
+  pthread_mutex_unlock(&link->regions);
+  if (is_known || s != HEDDLE_OK) return s;
+  s = remote_ask_end(link, &call, &reply, err);
+  if (s == HEDDLE_OK && reply.used > 0) s = malformed(dev->index, err);
+  byte_finish(&reply);
+  if (s == HEDDLE_OK) remember(launch, hash);
+  return s;
+}
+
 static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *region, const heddle_pbind *operands,
                                heddle_error *err) {
   heddle_pdevice *dev = launch->stream->dev;
-  byte_buffer b = {0}, reply = {0};
+  byte_buffer b = {0};
   heddle_status s = remote_check(dev, err);
   if (s != HEDDLE_OK) return s;
   if (!dev->about->has_resize)
@@ -323,10 +369,8 @@ static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *reg
   wire_begin(&b);
   byte_put_u64(&b, launch->handle);
   s = put_slices(dev, &b, operands, err);
-  if (s == HEDDLE_OK) s = ask_region(dev->link, dev->about, WIRE_RESIZE, &b, region, &reply, err);
-  else byte_finish(&b);
-  if (s == HEDDLE_OK && reply.used > 0) s = malformed(dev->index, err);
-  byte_finish(&reply);
+  if (s == HEDDLE_OK) return ask_resize(launch, region, &b, err);
+  byte_finish(&b);
   return s;
 }
 

@@ -119,10 +119,14 @@ struct heddle_pop {
   uint64_t handle;
 };
 
+/* How many requests of a launch to be resized are remembered: in sets by their hashes, in each the last ones. */
+enum { REMOTE_RESIZE_SETS = 16, REMOTE_RESIZES = 4 };
+
 struct heddle_plaunch {
   remote_kept kept; /* first */
   heddle_pstream *stream;
   uint64_t handle;
+  uint64_t resized[REMOTE_RESIZE_SETS][REMOTE_RESIZES]; /* hashes of requests that the server accepted; 0: none */
 };
 
 /* A capture: its commands until it is ended, then the copies from and to the host that a replay's message carries. */
@@ -172,6 +176,7 @@ struct remote_link {
   uint32_t refs;
   uint32_t next_id;
   uint64_t next_event;
+  uint32_t minor; /* of the server's version */
   uint64_t alive_ms, sent_ms;
   remote_frame *first, **last;
   remote_call *calls;

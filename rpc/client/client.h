@@ -3,14 +3,16 @@
 #define HEDDLE_RPC_CLIENT_CLIENT_H
 
 #include "heddle/rpc.h"
+#include "rpc/packet.h"
 #include "rpc/wire.h"
 
 struct heddle_rpc {
   int fd; /* -1: the session is over */
   rpc_era era;
   char where[280];
-  uint8_t *body; /* of the last reply, without its code; what a result borrows */
-  size_t body_bytes, body_room;
+  rpc_inbox inbox;
+  const uint8_t *body; /* of the last reply, without its code, in the inbox; what a result borrows */
+  size_t body_bytes;
   rpc_values values; /* of the last reply */
   heddle_rpc_tensor tensor;
   uint64_t own[4]; /* handles of the server's functions, by rpc_own; 0: not asked for yet */

@@ -103,26 +103,6 @@ static heddle_status lose(heddle_rpc *rpc, heddle_error *err, heddle_status stat
   return rpc_error(err, status, "the session with %s is over: %s", rpc->where, why);
 }
 
-/* The body grows as its bytes come. */
-static bool read_body(heddle_rpc *rpc, size_t n) {
-  enum { FIRST = 1 << 16 };
-  rpc->body_bytes = 0;
-  while (rpc->body_bytes < n) {
-    if (rpc->body_bytes == rpc->body_room) {
-      size_t room = rpc->body_room > 0 ? 2 * rpc->body_room : FIRST;
-      uint8_t *more = realloc(rpc->body, room);
-      if (more == NULL) return false;
-      rpc->body = more;
-      rpc->body_room = room;
-    }
-    size_t left = n - rpc->body_bytes, part = rpc->body_room - rpc->body_bytes;
-    if (part > left) part = left;
-    if (!rpc_read_bytes(rpc->fd, rpc->body + rpc->body_bytes, part)) return false;
-    rpc->body_bytes += part;
-  }
-  return true;
-}
-
 static heddle_status raised(heddle_rpc *rpc, heddle_error *err) {
   static const char expired[] = "RPCSessionTimeoutError: ";
   if (rpc->values.count != 1 || rpc->values.data[0].kind != RPC_KIND_STRING)
@@ -133,19 +113,26 @@ static heddle_status raised(heddle_rpc *rpc, heddle_error *err) {
   return rpc_error(err, HEDDLE_EFAILED, "%s", text);
 }
 
-static heddle_status reply(heddle_rpc *rpc, uint32_t wanted, heddle_error *err) {
-  uint8_t head[12];
-  uint64_t n = 0;
-  while (n == 0) { /* one of no bytes keeps the connection alive */
-    if (!rpc_read_bytes(rpc->fd, head, 8)) return lose(rpc, err, HEDDLE_EIO, "the connection was closed");
-    byte_reader r = {head, 8, false};
-    n = byte_take_u64(&r);
+static heddle_status receive(heddle_rpc *rpc, uint32_t *code, heddle_error *err) {
+  const uint8_t *packet = NULL;
+  size_t n = 0;
+  switch (rpc_inbox_take(&rpc->inbox, rpc->fd, longest_reply, &packet, &n)) {
+  case RPC_ENDED: return lose(rpc, err, HEDDLE_EIO, "the connection was closed");
+  case RPC_BAD_SIZE: return lose(rpc, err, HEDDLE_EFORMAT, "it sent a packet of an impossible size");
+  case RPC_NO_ROOM: return lose(rpc, err, HEDDLE_ENOMEM, "memory for its reply is out");
+  default: break;
   }
-  if (n < 4 || n > longest_reply) return lose(rpc, err, HEDDLE_EFORMAT, "it sent a packet of an impossible size");
-  if (!rpc_read_bytes(rpc->fd, head + 8, 4) || !read_body(rpc, (size_t)n - 4))
-    return lose(rpc, err, HEDDLE_EIO, "the connection was closed, or memory is out");
-  byte_reader r = {head + 8, 4, false};
-  uint32_t code = byte_take_u32(&r);
+  byte_reader r = {packet, n, false};
+  *code = byte_take_u32(&r);
+  rpc->body = r.at;
+  rpc->body_bytes = r.left;
+  return HEDDLE_OK;
+}
+
+static heddle_status reply(heddle_rpc *rpc, uint32_t wanted, heddle_error *err) {
+  uint32_t code = 0;
+  heddle_status s = receive(rpc, &code, err);
+  if (s != HEDDLE_OK) return s;
   if (code == RPC_COPY_ACK && wanted == code) return HEDDLE_OK;
   if (code == RPC_SHUTDOWN) return lose(rpc, err, HEDDLE_EIO, "the server ended it");
   if (code != RPC_EXCEPTION && (code != RPC_RETURN || wanted != code))
@@ -155,7 +142,7 @@ static heddle_status reply(heddle_rpc *rpc, uint32_t wanted, heddle_error *err) 
     rpc->era = tag == 4 || tag == 11 ? RPC_ERA_A : RPC_ERA_B;
   }
   byte_reader body = {rpc->body, rpc->body_bytes, false};
-  heddle_status s = rpc_read_values(&body, rpc->era, &rpc->values);
+  s = rpc_read_values(&body, rpc->era, &rpc->values);
   if (s == HEDDLE_ENOMEM) return rpc_error(err, s, "out of memory: a reply");
   if (s != HEDDLE_OK || body.left > 0) return lose(rpc, err, HEDDLE_EFORMAT, "it sent a malformed reply");
   return code == RPC_EXCEPTION ? raised(rpc, err) : HEDDLE_OK;
@@ -166,15 +153,12 @@ heddle_status rpc_ask(heddle_rpc *rpc, uint32_t code, const byte_buffer *body, c
   rpc_values_finish(&rpc->values);
   if (rpc->fd < 0) return rpc_error(err, HEDDLE_EIO, "the session with %s is over", rpc->where);
   if (body->failed) return rpc_error(err, HEDDLE_ENOMEM, "out of memory: a request");
-  byte_buffer head = {0};
-  byte_put_u64(&head, 4 + body->used + more_bytes);
-  byte_put_u32(&head, code);
-  byte_put(&head, body->data, body->used);
-  bool good =
-      !head.failed && rpc_write_bytes(rpc->fd, head.data, head.used) && rpc_write_bytes(rpc->fd, more, more_bytes);
-  byte_finish(&head);
+  uint8_t head[12];
+  byte_place(head, 4 + body->used + more_bytes, 8);
+  byte_place(head + 8, code, 4);
+  struct iovec parts[3] = {{head, sizeof head}, {body->data, body->used}, {(void *)(uintptr_t)more, more_bytes}};
   /* A server that ended the session may have said why before it closed. */
-  (void)good;
+  (void)rpc_send_parts(rpc->fd, parts, 3);
   return reply(rpc, wanted, err);
 }
 
@@ -255,6 +239,6 @@ void heddle_rpc_close(heddle_rpc *rpc) {
     close(rpc->fd);
   }
   rpc_values_finish(&rpc->values);
-  free(rpc->body);
+  rpc_inbox_finish(&rpc->inbox);
   free(rpc);
 }

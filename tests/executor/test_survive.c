@@ -2,6 +2,7 @@
  * be saved. Every call of a run and of a creation fails in tests/python/test_survive.py.
  * labels: threads timeout: 60
  */
+#include "core/device.h"
 #include "executor/survive_rig.h"
 
 static void without_a_policy_it_is_an_error(void **state) {
@@ -118,6 +119,26 @@ static void retries_are_counted(void **state) {
   check_output(&t, -20);
   assert_int_equal(stats_of(&t).retries, 2);
   end(&t);
+}
+
+/* A device is lost between two runs, and the time of the second is over while it is planned anew: the next goes on with that. */
+static void time_is_up_while_planning_anew(void **state) {
+  (void)state;
+  static const char *const policies[] = {"retry", "failover"};
+  for (int i = 0; i < 2; i++) {
+    rig t;
+    make_plain(&t, "log=error", policies[i], 1);
+    set_both(&t, -20);
+    OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+    heddle__device_fault((heddle_device *)(uintptr_t)heddle_model_device(t.model, 0), 0, "for this case");
+    FAILS(heddle_executor_run(t.ex, 1, &err), HEDDLE_ETIMEOUT);
+    SAYS("has not ended within its time");
+    assert_int_not_equal(heddle_executor_poll(t.ex), HEDDLE_EBUSY);
+    OK(heddle_executor_run(t.ex, 20000 * MS, &err));
+    check_output(&t, -20);
+    assert_int_equal(stats_of(&t).runs, 2);
+    end(&t);
+  }
 }
 
 /* A time limit is over between two tries, too; the run goes on with the next wait. */
@@ -287,7 +308,7 @@ static void words_that_are_no_policy(void **state) {
 
 CASES(CASE(without_a_policy_it_is_an_error), CASE(a_lost_device_is_left_out), CASE(one_device_after_the_other),
       CASE(no_device_is_left), CASE(a_failed_call_is_tried_again_first), CASE(a_retry_opens_the_device_anew),
-      CASE(retries_are_counted), CASE(time_is_up_between_tries), CASE(cancelled_between_tries),
-      CASE(others_keep_a_lost_device_open), CASE(several_runs_in_flight), CASE(while_nobody_waits),
-      CASE(a_run_up_to_a_node), CASE(a_profile_is_of_the_run_that_ended), CASE(a_trace_has_a_span),
-      CASE(words_that_are_no_policy))
+      CASE(time_is_up_while_planning_anew), CASE(retries_are_counted), CASE(time_is_up_between_tries),
+      CASE(cancelled_between_tries), CASE(others_keep_a_lost_device_open), CASE(several_runs_in_flight),
+      CASE(while_nobody_waits), CASE(a_run_up_to_a_node), CASE(a_profile_is_of_the_run_that_ended),
+      CASE(a_trace_has_a_span), CASE(words_that_are_no_policy))

@@ -25,6 +25,14 @@ OPEN, CLOSE, MEMORY_NOW, ALLOC, STREAM, QUERY, PARTITION, LIST, PREPARE, BIND, G
 WRITE, READ, COPY, FILL, RUN, RECORD, WAIT, REPLAY, MARK, RESUME = range(48, 58)
 
 
+def digits(result):
+    """The values of a run of DIGITS that went well."""
+    assert result.status == 0, result
+    numbers = [float(word) for word in result.out.split("float32 [1, 10]", 1)[1].split()]
+    assert len(numbers) == 10
+    return numbers
+
+
 class Server:
     """heddle device-server WORD...; port: of TCP, where it listens there; err(): what it wrote to stderr so far. before: words of a
     command that runs it and becomes it."""

@@ -29,10 +29,10 @@ def server():
 
 
 class Counter(Relay):
-    """A relay that counts the frames of the client by kind."""
+    """A relay that counts the frames of the client by kind, and those of RESIZE that have an answer."""
 
     def __init__(self, port):
-        self.kinds = collections.Counter()
+        self.kinds, self.asked = collections.Counter(), 0
         super().__init__(port)
 
     def _carry(self, a, b, back):
@@ -44,8 +44,9 @@ class Counter(Relay):
                 b.sendall(data)
                 held += data
                 while len(held) > skip and len(held) - skip >= 16:
-                    size, kind, _ = struct.unpack("<QII", held[skip:skip + 16])
+                    size, kind, number = struct.unpack("<QII", held[skip:skip + 16])
                     self.kinds[kind] += 1
+                    self.asked += kind == RESIZE and number != 0
                     skip += 16 + size
                     cut = min(skip, len(held))
                     held, skip = held[cut:], skip - cut
@@ -66,7 +67,7 @@ def test_launches_are_resized(tmp_path, server, name, devices, place):
         ours = capi.Model.load(ctx, tmp_path / "model.onnx", devices=devices, place=place)
         ex = capi.Executor(ours)
         rng = np.random.default_rng(5)
-        for turn, (b, n) in enumerate(SIZES):
+        for turn, (b, n) in enumerate(SIZES + SIZES[1:]):
             x = rng.standard_normal((b, n, WIDTH)).astype(np.float32)
             ex.set_input("x", x)
             ex.run()
@@ -74,9 +75,12 @@ def test_launches_are_resized(tmp_path, server, name, devices, place):
             np.testing.assert_allclose(ex.output(0), want, rtol=1e-4, atol=1e-4, err_msg=f"{b} {n}")
             if turn == 1:  # shapes that differ are the first reason for bounds
                 prepared = relay.kinds[case.PREPARE]
+            if turn == len(SIZES) - 1:
+                asked, resized = relay.asked, relay.kinds[RESIZE]
         assert relay.kinds[RESIZE] > 0, relay.kinds
         if (name, devices) == ("encoder", "remote:0"):  # all of its operators can be resized there
             assert relay.kinds[case.PREPARE] == prepared > 0, (prepared, relay.kinds)
+            assert relay.asked == asked > 0 and relay.kinds[RESIZE] > resized, (asked, resized, relay.asked, relay.kinds)
         for thing in (ex, ours, ctx):
             thing.close()
     finally:
@@ -159,6 +163,20 @@ def test_what_a_launch_may_become(server, device):
     c.s.sendall(frame(case.READ, stream, u64(6, fresh, 0, 4000)))
     got = struct.unpack("<1000f", c.receive()[2][20:])
     assert got == tuple(max(0.0, float(n)) for n in range(-500, 500))
+
+    def post(what, shapes, x, y):  # has no answer
+        c.s.sendall(frame(RESIZE, 0, u64(what) + nothing + x + y + shapes))
+
+    post(launch, values(100, 100), whole, whole)
+    assert run(launch, 7) == 0
+    for shapes, x, y in ((values(1001, 1001), whole, whole), (values(100), whole, whole), (values(100, 100), nothing, whole)):
+        post(launch, shapes, x, y)
+        assert run(launch, 8) == EINVAL  # never with the shapes that it had
+    post(launch, values(100, 100), whole, whole)
+    assert run(launch, 9) == 0
+    post(op, values(100, 100), whole, whole)  # it is no launch, and the session ends
+    with pytest.raises((OSError, EOFError, AssertionError, struct.error)):
+        run(launch, 10)
     c.close()
 
 

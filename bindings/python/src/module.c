@@ -54,6 +54,7 @@ static int import(PyObject *module) {
       heddle_py_batcher_init,
       heddle_py_generator_init,
       heddle_py_generation_batch_init,
+      heddle_py_exchange_init,
       add_table,
   };
   if (heddle_py.module != NULL) {

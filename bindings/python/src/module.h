@@ -38,6 +38,7 @@ int heddle_py_executor_init(PyObject *module);
 int heddle_py_batcher_init(PyObject *module);
 int heddle_py_generator_init(PyObject *module);
 int heddle_py_generation_batch_init(PyObject *module);
+int heddle_py_exchange_init(PyObject *module);
 
 /* ---- module.c */
 

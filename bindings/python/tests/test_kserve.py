@@ -130,6 +130,45 @@ def test_kserves_own_clients_with_binary_tensors(server, expected):
         np.testing.assert_allclose(answer.outputs[0].as_numpy(), expected(x), rtol=1e-5, atol=1e-6)
 
 
+# A process of its own: tritonclient.grpc and kserve register messages of the same names.
+TRITON = """
+import sys
+import numpy as np
+http_port, grpc_port, name, out, x_file = sys.argv[1:]
+x = np.load(x_file)
+import tritonclient.grpc, tritonclient.http
+for module, port, binary in ((tritonclient.http, http_port, {"binary_data": True}), (tritonclient.grpc, grpc_port, {})):
+    client = module.InferenceServerClient("127.0.0.1:" + port)
+    assert client.is_server_live() and client.is_server_ready() and client.is_model_ready("digits")
+    given = module.InferInput(name, list(x.shape), "FP32")
+    given.set_data_from_numpy(x)
+    wanted = [module.InferRequestedOutput(out, **binary)]
+    np.save(x_file + "." + module.__name__ + ".npy", client.infer("digits", [given], outputs=wanted, request_id="7").as_numpy(out))
+    for model, values in (("digits", x[:, :, :4]), ("absent", x)):
+        wrong = module.InferInput(name, list(values.shape), "FP32")
+        wrong.set_data_from_numpy(np.ascontiguousarray(values))
+        try:
+            client.infer(model, [wrong])
+        except module.InferenceServerException:
+            continue
+        raise SystemExit("no error for " + model)
+    client.close()
+"""
+
+
+def test_tritons_clients(server, expected, tmp_path):
+    pytest.importorskip("tritonclient", reason="the package tritonclient is not installed")
+    x, (name, out) = images(3, 3), names(server)
+    np.save(tmp_path / "x.npy", x)
+    done = subprocess.run([sys.executable, "-c", TRITON, str(server.port), str(server.grpc), name, out, str(tmp_path / "x.npy")],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    for module in "http", "grpc":
+        y = np.load(tmp_path / f"x.npy.tritonclient.{module}.npy")
+        assert y.dtype == np.float32
+        np.testing.assert_allclose(y, expected(x), rtol=1e-5, atol=1e-6)
+
+
 def test_requests_share_runs(server, expected):
     (name, _), x = names(server), images(64, 2)
     before = metric(server, "heddle_batcher_runs")

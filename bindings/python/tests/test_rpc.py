@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -429,3 +430,57 @@ def test_a_server_of_v0_14():
     assert heard[2] == u32(3) + u64(0x55) + u32(1) + u32(0) + u64(10)
     assert heard[3] == (u32(3) + u64(0x55) + u32(4) + u32(11) + u32(12) + u32(2) + u32(4) + u64(1) + b"x" + u64(1) + b"y" +
                         struct.pack("<d", 1.5))
+
+
+def test_calls_with_arrays_alone():
+    """The short way of such calls: the bytes of the request, and replies in pieces, late, as errors, of values, and none."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    heard = []
+
+    def packet(body):
+        return u64(len(body)) + body
+    nothing = u32(4) + u32(2) + u32(1) + u64(0) + u32(0)
+    replies = [
+        [packet(u32(4) + u32(0))],  # of the start
+        [packet(u32(4) + u32(1) + u32(4) + u64(0x55))],  # the function
+        [packet(u32(4) + u32(1) + u32(4) + u64(0x77))],  # the array's memory
+        [packet(nothing)],
+        [packet(nothing)[:5], packet(nothing)[5:20], packet(nothing)[20:]],
+        [u64(0) + packet(nothing)],  # after a packet of no bytes
+        [packet(u32(5) + u32(1) + u32(8) + u64(4) + b"boom")],
+        [packet(u32(4) + u32(2) + u32(1) + u64(1) + u32(1) + u64(12))],
+        [],
+    ]
+
+    def answer():
+        s, _ = listener.accept()
+        with s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            s.recv(8 + 7, socket.MSG_WAITALL)
+            s.sendall(HANDSHAKE)
+            for pieces in replies:
+                n, = struct.unpack("<Q", s.recv(8, socket.MSG_WAITALL))
+                heard.append(s.recv(n, socket.MSG_WAITALL))
+                for piece in pieces:
+                    s.sendall(piece)
+                    time.sleep(0.02)
+    thread = threading.Thread(target=answer)
+    thread.start()
+    remote = rpc.connect("127.0.0.1", listener.getsockname()[1])
+    f = remote.get_function("my.f")
+    x = heddle.nd.empty((3,), F32, remote.cpu())
+    for _ in range(3):
+        assert f(x, x) is None
+    with pytest.raises(rpc.RPCError, match="boom"):
+        f(x)
+    assert f(x) == 12
+    with pytest.raises(rpc.RPCConnectionError, match="closed"):
+        f(x)
+    assert not remote.connection.is_open
+    with pytest.raises(rpc.RPCConnectionError, match="ended"):
+        f(x)
+    thread.join(15)
+    listener.close()
+    array = u32(7) + u64(0x77) + u32(1) + u32(0) + u32(1) + bytes([2, 32]) + b"\1\0" + u64(3) + u64(0)
+    assert heard[3] == heard[4] == u32(3) + u64(0x55) + u32(2) + 2 * array
+    assert heard[6] == u32(3) + u64(0x55) + u32(1) + array

@@ -16,7 +16,7 @@
 #define WIRE_EVENT (UINT64_C(1) << 63)
 /* FREE of this number: all constants that were sent. */
 #define WIRE_ALL_BLOBS UINT64_MAX
-enum { WIRE_MAJOR = 1, WIRE_MINOR = 2 };
+enum { WIRE_MAJOR = 1, WIRE_MINOR = 3 };
 
 /* Kinds of frames. Numbers never change. */
 enum {
@@ -43,7 +43,7 @@ enum {
   WIRE_LAYOUT_BYTES = 27,
   WIRE_LAYOUT_PACK = 28,
   WIRE_LAYOUT_NAME = 29,
-  WIRE_RESIZE = 30, /* since 1.1 */
+  WIRE_RESIZE = 30, /* since 1.1; without a RESULT where the id is 0, since 1.3 */
   WIRE_LAST_REQUEST = WIRE_RESIZE,
   /* work of a stream, whose number is the id */
   WIRE_WRITE = 48,

@@ -100,6 +100,11 @@ def _one(era: Era, value: Any) -> tuple[int, bytes]:
     raise TypeError(f"a '{type(value).__name__}' cannot be sent to a remote function")
 
 
+def tagged(value: Packed) -> bytes:
+    """As it stands in a sequence of era B."""
+    return struct.pack("<I", _TAGS[Era.B][value.name]) + value.data
+
+
 def pack(era: Era, *values: Any) -> bytes:
     """A sequence."""
     if not values:
@@ -111,6 +116,7 @@ def pack(era: Era, *values: Any) -> bytes:
 
 
 _NOTHING = struct.pack("<IqI", 1, 0, 0)
+PLAIN = struct.pack("<QII", 24, RETURN, 2) + _NOTHING  # the whole reply to most calls of era B
 
 
 class Reader:

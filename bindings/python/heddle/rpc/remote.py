@@ -160,6 +160,7 @@ class RemoteArray:
             self._end = weakref.finalize(self, _free_memory, session.connection, tensor.device, tensor.data)
         self._end.atexit = False
         self.packed = _wire.Packed("tensor", tensor.packed())
+        self.tagged = _wire.tagged(self.packed)  # for _core.exchange
         self.shape, self.dtype = tensor.shape, name_of(tensor.dtype)
 
     @property
@@ -249,8 +250,14 @@ class RemoteFunction(RemoteObject):
     """A function of the server's. Arguments are None, bool, int, float, str, bytes, dtypes of numpy, and devices, arrays,
     functions and modules of the same session."""
 
+    def __init__(self, session: Any, handle: Handle):
+        super().__init__(session, handle)
+        self._head = struct.pack("<IQ", _wire.CALL, handle.number)
+
     def __call__(self, *args: Any) -> Any:
-        return self._session.call(self.handle, args)
+        session = self._session
+        got = session.connection.call_with_arrays(self._head, args, session)
+        return session.call(self.handle, args) if got is None else session.result(got)
 
 
 class RemoteModule(RemoteObject):

@@ -91,11 +91,16 @@ class RPCSession:
     def call(self, function: Handle, args: Sequence[Any]) -> Any:
         """Calls a function of the server's."""
         packed = _wire.pack(self.connection.era, *map(self._argument, args))
-        got = self.connection.ask(_wire.CALL, struct.pack("<Q", function.number), packed)
+        return self.result(self.connection.ask(_wire.CALL, struct.pack("<Q", function.number), packed))
+
+    def result(self, got: list[Any]) -> Any:
+        """What the values of a call's reply stand for."""
         if len(got) < 2 or not isinstance(got[0], int):
             raise FormatError("the server gave no result")
-        kind = _wire.kind_of_result(self.connection.era, got[0])
         value = got[1]
+        if value is None:
+            return None
+        kind = _wire.kind_of_result(self.connection.era, got[0])
         if isinstance(value, TensorValue):
             if len(got) != 3 or not isinstance(got[2], Handle):
                 raise FormatError("the server gave a tensor without its handle")
