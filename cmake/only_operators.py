@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes operators/all.def with the operators alone that graphs use.
 
-only_operators.py OPERATORS OUT KERNELS MORE GRAPH...
+only_operators.py OPERATORS OUT KERNELS READER MORE GRAPH...
 OPERATORS is the folder of operators/*.def, OUT the file to write; GRAPH is graph JSON, whose nodes name operators in "op".
 KERNELS is "all", or "fast" for a build without plugins/common/more: then general kernels and what is inferred by them are
-left out. MORE is an operator that stays though no graph names it: FusedElementwise, which plugins make of the graph's own;
+left out. READER is "reader" for a build that reads ONNX models, which needs the lines of READER of all operators, or empty. MORE is an operator that stays though no graph names it: FusedElementwise, which plugins make of the graph's own;
 or it is empty. OUT is left alone where it is the same.
 """
 import json
@@ -12,13 +12,13 @@ import pathlib
 import re
 import sys
 
-READER = "RESULT|IN_MODELS|UPGRADE|GONE|MADE_OF_TEXTS"  # of ONNX's reader, which has all of them
+READER = "RESULT|IN_MODELS|UPGRADE|GONE|MADE_OF_TEXTS"  # read by ONNX's reader, RESULT by graph/results.c too
 LINE = re.compile(rf"^ *(OPERATOR|SINCE|SCALAR\w*|{READER})\((.*?)\)$", re.M | re.S)
 KERNEL, GENERAL, INFER = 3, 5, 10  # columns: operators/operators.h
 
 
 def main():
-    folder, out, kernels, more, *graphs = sys.argv[1:]
+    folder, out, kernels, reader, more, *graphs = sys.argv[1:]
     used = {node["op"] for graph in graphs for node in json.loads(pathlib.Path(graph).read_text())["nodes"]} - {"null"}
     fast = kernels == "fast"
     all_def = (pathlib.Path(folder) / "all.def").read_text()
@@ -28,6 +28,8 @@ def main():
         for kind, text in LINE.findall((pathlib.Path(folder).parent / match[1]).read_text()):
             columns = text.split(", ", INFER + 1)
             if kind in READER.split("|"):
+                if not reader and columns[0] not in used | {more}:
+                    continue
                 kept.append(f"{kind}({text})\n")
                 continue
             if kind.startswith("SCALAR"):  # of the operator, or a variant of it

@@ -48,10 +48,6 @@ void heddle__config_given(const heddle__config *config, heddle__config_given_fn 
 /* The variable of a key: "sim.delay_us" is HEDDLE_SIM_DELAY_US. false where it does not fit. */
 bool heddle__config_variable(const char *key, char *name, size_t bytes);
 
-/* core/settings.c: warns of what was given that neither the library nor a plugin reads. */
-void heddle__settings_warn(const heddle__config *config, heddle__config_known known, void *user,
-                           const heddle__log *log);
-
 /* core/privileged.c: whether this process has other rights than its caller (AT_SECURE). */
 bool heddle__is_privileged(void);
 

@@ -107,7 +107,7 @@ static heddle_status start(heddle_context *ctx, const heddle_setting *settings, 
       (void)heddle__config_cache_dir(ctx->config, caches[i][0]); /* without a home there is none */
   if (s == HEDDLE_OK) s = heddle__want_first(ctx, err);
   if (s == HEDDLE_OK) s = heddle__config_list(ctx->config, is_plugin, ctx, err);
-  if (s == HEDDLE_OK) heddle__settings_warn(ctx->config, is_plugin, ctx, &ctx->log);
+  if (s == HEDDLE_OK) heddle__settings_warn(ctx);
   return s;
 }
 

@@ -131,6 +131,8 @@ void heddle__settings_asked(heddle__plugin *plugin, const char *key);
 void heddle__settings_check(heddle__plugin *plugin);
 /* Reads the settings that the core applies to every plugin: NAME.regions. HEDDLE_EINVAL for a value that it cannot have. */
 heddle_status heddle__settings_common(heddle__plugin *plugin, heddle_error *err);
+/* Warns of what was given that neither the library nor a plugin reads; once, when the plugins are known. */
+void heddle__settings_warn(const heddle_context *ctx);
 void heddle__settings_forget(heddle__plugin *plugin);
 /* core/described.c: takes the settings and checks the extensions of a plugin's root table; HEDDLE_EABI with why. key gives
  * the i-th key without the plugin's name, NULL past the end. */

@@ -76,9 +76,10 @@ static const char *const names[] = {"annotations",
                                     "weights.cache_dir"};
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
-/* Variables of the build and the tests of Heddle itself, which are no settings. */
-static const char *const others[] = {"HEDDLE_BENCH",   "HEDDLE_BUILD",    "HEDDLE_FUZZ", "HEDDLE_GO_",   "HEDDLE_ONNX_",
-                                     "HEDDLE_PLANNED", "HEDDLE_SANITIZE", "HEDDLE_TEST", "HEDDLE_VALUES"};
+/* Variables of the tool, and of the build and the tests of Heddle itself, which are no settings. */
+static const char *const others[] = {"HEDDLE_BENCH", "HEDDLE_BUILD",   "HEDDLE_FUZZ",   "HEDDLE_GO_",
+                                     "HEDDLE_ONNX_", "HEDDLE_PLANNED", "HEDDLE_PYTHON", "HEDDLE_SANITIZE",
+                                     "HEDDLE_TEST",  "HEDDLE_VALUES"};
 
 static bool begins(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;
@@ -102,19 +103,51 @@ static void warn(const heddle__log *log, const char *from, const char *what, con
 /* ---- of the library */
 
 typedef struct search {
-  const heddle__log *log;
-  heddle__config_known known;
-  void *user;
+  const heddle_context *ctx;
   char room[N_NAMES][40]; /* the names as variables have them */
   const char *variables[N_NAMES];
 } search;
+
+enum { MOST_NAME = 128 };
+
+static bool is_plugin(const search *s, const char *word, size_t n) {
+  for (size_t i = 0; i < s->ctx->plugins.count; i++)
+    if (heddle__may_be(s->ctx->plugins.data[i], word, n)) return true;
+  return false;
+}
+
+/* Puts the nearer one of two names to best, where nothing stands before the first. */
+static void take_nearer(const char *wrong, const char *name, char best[MOST_NAME]) {
+  const char *const both[] = {best, name};
+  const size_t skip = best[0] == '\0';
+  const char *near = heddle_text_nearest(wrong, both + skip, 2 - skip);
+  if (near == name) snprintf(best, MOST_NAME, "%s", name);
+}
+
+/* The first n letters as the name of a plugin that is near, and the rest behind it, where that is nearer than best. */
+static void take_plugin(const search *s, const char *wrong, size_t n, bool is_variable, char best[MOST_NAME]) {
+  char word[MOST_NAME], plugin[MOST_NAME] = "", name[MOST_NAME];
+  if (n >= sizeof word) return;
+  for (size_t i = 0; i < n; i++) word[i] = wrong[i] >= 'A' && wrong[i] <= 'Z' ? (char)(wrong[i] - 'A' + 'a') : wrong[i];
+  word[n] = '\0';
+  for (size_t i = 0; i < s->ctx->plugins.count; i++) {
+    heddle__file_name(s->ctx->plugins.data[i], name);
+    take_nearer(word, name, plugin);
+  }
+  if (plugin[0] == '\0') return;
+  for (char *c = plugin; is_variable && *c != '\0'; c++)
+    if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+  const size_t k = strlen(plugin);
+  snprintf(plugin + k, sizeof plugin - k, "%s", wrong + n);
+  take_nearer(wrong, plugin, best);
+}
 
 /* A variable whose first word is a plugin's name is the plugin's. */
 static bool is_of_plugin(const search *s, const char *variable) {
   char word[64];
   size_t n = 0;
   for (const char *p = variable + strlen("HEDDLE_"); *p != '\0' && n < sizeof word; p++) {
-    if (*p == '_' && s->known(s->user, word, n)) return true;
+    if (*p == '_' && is_plugin(s, word, n)) return true;
     word[n++] = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
   }
   return false;
@@ -122,32 +155,42 @@ static bool is_of_plugin(const search *s, const char *variable) {
 
 static void check_variable(const search *s, const char *name) {
   enum { HEAD = sizeof "HEDDLE_" - 1 };
-  char near[64];
+  char best[MOST_NAME] = "", near[sizeof best + HEAD];
   const char *rest[N_NAMES];
   if (is_among(name, s->variables, N_NAMES, '_') || is_of_plugin(s, name)) return;
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
     if (begins(name, others[i])) return;
   for (size_t i = 0; i < N_NAMES; i++) rest[i] = s->variables[i] + HEAD; /* what all share makes none near */
   const char *meant = heddle_text_nearest(name + HEAD, rest, N_NAMES);
-  if (meant != NULL) snprintf(near, sizeof near, "HEDDLE_%s", meant);
-  warn(s->log, "", "variable", name, meant != NULL ? near : NULL);
+  if (meant != NULL) snprintf(best, sizeof best, "%s", meant);
+  for (const char *c = strchr(name + HEAD, '_'); c != NULL; c = strchr(c + 1, '_'))
+    take_plugin(s, name + HEAD, (size_t)(c - name) - HEAD, true, best);
+  snprintf(near, sizeof near, "HEDDLE_%s", best);
+  warn(&s->ctx->log, "", "variable", name, best[0] != '\0' ? near : NULL);
 }
 
 static void check(void *user, const char *key, bool is_variable, const char *from) {
   const search *s = user;
-  size_t n = strcspn(key, ".");
-  if (is_variable) check_variable(s, key);
-  else if (!is_among(key, names, N_NAMES, '.') && !(key[n] == '.' && s->known(s->user, key, n)))
-    warn(s->log, from, from[0] != '\0' ? "key" : "setting", key, heddle_text_nearest(key, names, N_NAMES));
+  const size_t n = strcspn(key, ".");
+  char best[MOST_NAME] = "";
+  if (is_variable) {
+    check_variable(s, key);
+    return;
+  }
+  if (is_among(key, names, N_NAMES, '.') || (key[n] == '.' && is_plugin(s, key, n))) return;
+  const char *meant = heddle_text_nearest(key, names, N_NAMES);
+  if (meant != NULL) snprintf(best, sizeof best, "%s", meant);
+  if (key[n] == '.') take_plugin(s, key, n, false, best);
+  warn(&s->ctx->log, from, from[0] != '\0' ? "key" : "setting", key, best[0] != '\0' ? best : NULL);
 }
 
-void heddle__settings_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {
-  search s = {.log = log, .known = known, .user = user};
+void heddle__settings_warn(const heddle_context *ctx) {
+  search s = {.ctx = ctx};
   for (size_t i = 0; i < N_NAMES; i++) {
     (void)heddle__config_variable(names[i], s.room[i], sizeof s.room[i]);
     s.variables[i] = s.room[i];
   }
-  heddle__config_given(c, check, &s);
+  heddle__config_given(ctx->config, check, &s);
 }
 
 /* ---- of a plugin */
@@ -227,8 +270,8 @@ void heddle__settings_check(heddle__plugin *p) {
 
 #else
 
-void heddle__settings_warn(const heddle__config *c, heddle__config_known known, void *user, const heddle__log *log) {
-  (void)c, (void)known, (void)user, (void)log;
+void heddle__settings_warn(const heddle_context *ctx) {
+  (void)ctx;
 }
 
 void heddle__settings_asked(heddle__plugin *p, const char *key) {

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "modules/call_device.h"
 
 static bool takes_libraries(const heddle_device *dev) {
@@ -15,6 +16,7 @@ static bool takes_libraries(const heddle_device *dev) {
 }
 
 heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, heddle_error *err) {
+  if (!HEDDLE_HAS_TVM) return heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
   m->library = heddle_module_retain(library);
   m->foreigns = heddle__alloc(m->n_devices, sizeof *m->foreigns);
   m->callers = heddle__alloc(m->n_devices, sizeof *m->callers);
@@ -39,7 +41,7 @@ heddle_status heddle__foreign_init(heddle_model *m, heddle_module *library, hedd
 }
 
 void heddle__foreign_finish(heddle_model *m) {
-  for (uint32_t i = 0; m->callers != NULL && m->foreigns != NULL && i < m->n_devices; i++)
+  for (uint32_t i = 0; HEDDLE_HAS_TVM && m->callers != NULL && m->foreigns != NULL && i < m->n_devices; i++)
     if (m->callers[i].device != NULL) m->library->t->detach(&m->callers[i]);
   heddle__free(m->foreigns);
   heddle__free(m->callers);
@@ -189,6 +191,7 @@ heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uin
                                   heddle_error *err) {
   static const char *const names[] = {"flatten_data"};
   const int64_t numbers[] = {n->flatten_data};
+  if (!HEDDLE_HAS_TVM) return heddle__left_out(err, "loaders of compiled libraries", "HEDDLE_TVM");
   const heddle_device *dev = plan->devices[device].dev;
   const int32_t *said = plan->req.graph->device_index;
   const int32_t type = said != NULL ? said[n->first_entry] : 0;
@@ -202,6 +205,7 @@ heddle_status heddle__foreign_ask(heddle__plan *plan, const heddle__node *n, uin
 
 void heddle__foreign_take(heddle__plan *plan, heddle__region *r) {
   const heddle_module *library = plan->req.library;
+  if (!HEDDLE_HAS_TVM) return;
   uint64_t align = library->t->alignment(library->library);
   if (!takes_libraries(plan->devices[r->device].dev)) r->foreign = &plan->req.foreigns[r->device];
   for (uint32_t i = 0; i < r->n_inputs + r->n_outputs; i++) {

@@ -1,6 +1,7 @@
 /* executor/homes.c: inputs and outputs that lie in memory of a device and not in a slot of the host's: tensors that the
  * caller has there, and state values. Of a state value the device is chosen here; its input and its output have one. */
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/copies.h"
 
 /* The device on which a value is made by an operator; HEDDLE__NONE: by none. */
@@ -83,7 +84,7 @@ static heddle_status add_readers(heddle__plan *plan, uint32_t step, uint32_t ins
 
 heddle_status heddle__order_updates(heddle__copier *c, heddle_error *err) {
   heddle__plan *plan = c->plan;
-  for (uint32_t k = 0; k < plan->req.n_ties; k++) {
+  for (uint32_t k = 0; HEDDLE_HAS_STATE && k < plan->req.n_ties; k++) {
     const heddle__tie *tie = &plan->req.ties[k];
     const uint32_t out = plan->outputs[tie->output].instance;
     const uint32_t in = heddle__input_instance(plan, tie->arg);

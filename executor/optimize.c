@@ -48,7 +48,7 @@ void heddle__optimize_finish(heddle_model *m) {
 
 void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__order *o) {
   const heddle__optimized *other = m->optimized;
-  if (other == NULL || wish->target != NULL) return;
+  if (!HEDDLE_HAS_OPTIMIZE || other == NULL || wish->target != NULL) return;
   for (uint32_t i = 0; i < m->graph->n_args; i++)
     if (wish->late[i] && other->read[i]) {
       heddle__logf(heddle__context_log(m->ctx), HEDDLE_LOG_INFO, "optimize", "%s: not optimised: '%s' was set anew",
@@ -66,7 +66,7 @@ void heddle__optimize_order(heddle_model *m, const heddle__wish *wish, heddle__o
 heddle_status heddle__optimize_check(const heddle_model *m, const heddle__plan *plan, heddle_error *err) {
   const heddle_graph *g = m->graph, *made = plan->req.graph;
   heddle_status s = HEDDLE_OK;
-  if (made == g) return s;
+  if (!HEDDLE_HAS_OPTIMIZE || made == g) return s;
   for (uint32_t i = 0; i < g->n_heads + m->n_keep && s == HEDDLE_OK; i++) {
     const bool is_head = i < g->n_heads;
     const heddle__keep given = is_head ? g->heads[i] : m->keep[i - g->n_heads];
@@ -81,7 +81,7 @@ heddle_status heddle__optimize_check(const heddle_model *m, const heddle__plan *
 
 heddle_status heddle__optimize_plan(heddle_model *m, heddle__order *o, heddle__plan **out, heddle_error *err) {
   heddle_error why = {0};
-  if (o->req.optimized == NULL) return heddle__budget_plan(m, &o->req, out, err);
+  if (!HEDDLE_HAS_OPTIMIZE || o->req.optimized == NULL) return heddle__budget_plan(m, &o->req, out, err);
   heddle_status s = heddle__budget_plan(m, &o->req, out, &why);
   if (s == HEDDLE_OK) {
     s = heddle__optimize_check(m, *out, err);

@@ -3,6 +3,7 @@
 #include "heddle/pack.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -227,6 +228,14 @@ static heddle_status unpack_graph(const heddle__sealed *file, const char *folder
   return s;
 }
 
+static bool begins_as_library(const char *path) {
+  unsigned char head[4];
+  FILE *file = fopen(path, "rbe");
+  const size_t n = file != NULL ? fread(head, 1, sizeof head, file) : 0;
+  if (file != NULL) fclose(file);
+  return file == NULL || heddle__is_elf(head, n);
+}
+
 heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *err) {
   const heddle__tvm_table *t = NULL;
   if (path == NULL || folder == NULL || folder[0] == '\0')
@@ -236,6 +245,9 @@ heddle_status heddle_unpack(const char *path, const char *folder, heddle_error *
   if (s != HEDDLE_OK) return s;
   if (heddle__is_package(file.use)) {
     s = unpack_graph(&file, folder, err);
+  } else if (!begins_as_library(file.use)) {
+    s = heddle__fail(err, HEDDLE_EFORMAT, "%s: it is neither a package nor a library, and holds nothing to unpack",
+                     path);
   } else {
     s = open_packing(&t, err);
     if (s == HEDDLE_OK) s = heddle__sealed_failed(&file, t->unpack(file.use, folder, err), err);

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/watch.h"
 #include "executor/precedent.h"
 
@@ -93,7 +94,7 @@ heddle_status heddle__plan_infer(const heddle__request *request, heddle__plan **
 heddle_status heddle__plan_make(const heddle__request *request, heddle__plan **out, heddle_error *err) {
   heddle__request anew = *request;
   *out = NULL;
-  if (request->precedent != NULL && request->precedent->graph == request->graph) {
+  if (HEDDLE_HAS_RANGES && request->precedent != NULL && request->precedent->graph == request->graph) {
     heddle_error why = {0};
     heddle_status s = make(request, out, &why);
     if (s == HEDDLE_OK) return s;

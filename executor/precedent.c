@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/model.h"
 
 enum { MOST_PRECEDENTS = 64 }; /* a model's: classes are few, since a dimension has one for each power of two */
@@ -92,7 +93,7 @@ bool heddle__precedent_usable(const heddle__order *o) {
 
 heddle__precedent *heddle__precedent_find(heddle_model *m, const heddle__order *order) {
   heddle__precedent *found = NULL;
-  if (!heddle__precedent_usable(order)) return NULL;
+  if (!HEDDLE_HAS_RANGES || !heddle__precedent_usable(order)) return NULL;
   pthread_mutex_lock(&m->lock);
   for (heddle__precedent *p = m->precedents; p != NULL && found == NULL; p = p->next)
     if (is_of(p, order, order->req.graph)) found = p;
@@ -102,8 +103,9 @@ heddle__precedent *heddle__precedent_find(heddle_model *m, const heddle__order *
 }
 
 void heddle__precedent_learn(heddle_model *m, const heddle__order *order, const heddle__plan *plan) {
-  heddle__precedent *mine = heddle__precedent_usable(order) ? make(order, plan) : NULL, *dropped = NULL;
-  if (mine == NULL) return;
+  heddle__precedent *mine = NULL, *dropped = NULL;
+  if (HEDDLE_HAS_RANGES && heddle__precedent_usable(order)) mine = make(order, plan);
+  if (!HEDDLE_HAS_RANGES || mine == NULL) return;
   uint32_t count = 0;
   pthread_mutex_lock(&m->lock);
   mine->next = m->precedents;
@@ -125,7 +127,7 @@ void heddle__precedent_learn(heddle_model *m, const heddle__order *order, const 
 
 uint32_t heddle__precedent_device(const heddle__plan *plan, uint32_t node, uint32_t wanted) {
   const heddle__precedent *p = plan->req.precedent;
-  if (p == NULL || (p->group_of[node] == HEDDLE__NONE && !p->idle[node])) return HEDDLE__NONE;
+  if (!HEDDLE_HAS_RANGES || p == NULL || (p->group_of[node] == HEDDLE__NONE && !p->idle[node])) return HEDDLE__NONE;
   return p->device[node] == (wanted != HEDDLE__NONE ? wanted : 0) ? p->device[node] : HEDDLE__NONE;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/foreign.h"
 #include "executor/precedent.h"
 
@@ -136,7 +137,7 @@ static heddle_status make_region(const heddle__grouping *b, const heddle__group 
     a.ask = p->ask != NULL ? p->ask : one.ask;
     a.offers = p->offers;
     a.n_offers = p->n_offers;
-    r->unasked = p->ask == NULL && !q->is_view && plan->req.precedent != NULL;
+    r->unasked = p->ask == NULL && !q->is_view && HEDDLE_HAS_RANGES && plan->req.precedent != NULL;
     if (r->unasked) s = heddle__precedent_idle(plan, &a, err);
     if (s != HEDDLE_OK) return s;
   }
@@ -197,7 +198,8 @@ heddle_status heddle__group_nodes(heddle__plan *plan, heddle__grouping *out, hed
   *out = (heddle__grouping){.plan = plan};
   heddle_status s = make_groups(out, err);
   if (s != HEDDLE_OK) return s;
-  return plan->req.precedent != NULL ? heddle__precedent_join(out, err) : heddle__partition(out, err);
+  return HEDDLE_HAS_RANGES && plan->req.precedent != NULL ? heddle__precedent_join(out, err)
+                                                          : heddle__partition(out, err);
 }
 
 heddle_status heddle__pass_regions(heddle__plan *plan, heddle_error *err) {

@@ -4,6 +4,7 @@
  * along which a value grows is not its first one, its rows lie apart: as far as they do for the bound of the plan, so that
  * sizes of a root append where they are. */
 #include "core/error.h"
+#include "core/parts.h"
 #include "executor/storage_blocks.h"
 #include "plugins/common/check/offer.h"
 
@@ -92,7 +93,7 @@ static const char *refusal(heddle__plan *plan, const heddle__uses *uses, heddle_
 
 void heddle__give_room(const heddle__plan *plan, const heddle__region *r, heddle_pregion *ask) {
   heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)ask->values.data;
-  for (uint32_t k = 0; k < plan->req.n_ties; k++) {
+  for (uint32_t k = 0; HEDDLE_HAS_STATE && k < plan->req.n_ties; k++) {
     const heddle__update *u = &plan->updates[k];
     if (u->step == HEDDLE__NONE || u->room == 0) continue;
     const uint32_t in = plan->instances[u->input].value, out = plan->instances[u->output].value;
@@ -107,6 +108,7 @@ void heddle__give_room(const heddle__plan *plan, const heddle__region *r, heddle
 }
 
 heddle_status heddle__find_updates(heddle__plan *plan, const heddle__uses *uses, heddle_error *err) {
+  if (!HEDDLE_HAS_STATE) return HEDDLE_OK;
   plan->updates = heddle__plan_alloc(plan, plan->req.n_ties, sizeof *plan->updates);
   if (plan->updates == NULL) return heddle__no_memory(err, "the state values of a plan");
   for (uint32_t k = 0; k < plan->req.n_ties; k++) {

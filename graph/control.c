@@ -2,6 +2,7 @@
  * see nothing from outside but what the node hands them: captured values are inputs of the node, after its own. */
 #include <string.h>
 
+#include "core/parts.h"
 #include "graph/infer.h"
 
 bool heddle__is_control(const heddle__node *node) {
@@ -65,6 +66,7 @@ heddle_status heddle__control_check(const heddle_graph *g, const heddle__node *n
   const heddle__control c = heddle__control_of(node);
   const uint32_t for_body = c.n_states + c.n_scanned + c.n_captured;
   heddle_status s = HEDDLE_OK;
+  if (!HEDDLE_HAS_CONTROL) return s; /* no model is made of it */
   for (uint32_t i = c.own == 2 ? 2 : 0; i < node->n_inputs; i++)
     if (node->inputs[i].node == HEDDLE__ABSENT)
       return heddle__node_fail(g, node, err, HEDDLE_EFORMAT, "input %u is absent, and may not be", i);

@@ -80,6 +80,13 @@ static json_t *parse_head(const char *text, size_t bytes, json_error_t *e) {
   return root;
 }
 
+/* Whether text begins with something else than an object or an array; an empty one does not, nor one with a mark of UTF-8. */
+static bool is_other(const char *text, size_t bytes) {
+  size_t i = 0;
+  while (i < bytes && (text[i] == ' ' || (text[i] >= '\t' && text[i] <= '\r'))) i++;
+  return i < bytes && text[i] != '{' && text[i] != '[' && text[i] != '\xef';
+}
+
 static bool is_syntax(const json_error_t *e) {
   enum json_error_code code = json_error_code(e);
   return code == json_error_invalid_syntax || code == json_error_premature_end_of_input ||
@@ -105,6 +112,10 @@ heddle_status heddle__json_parse(const char *text, size_t bytes, const char *nam
     root = parse_head(text, found.metadata, &second);
     if (root == NULL) e = second;
   }
+  if (root == NULL && is_other(text, bytes))
+    return heddle__fail(
+        err, HEDDLE_EFORMAT,
+        "%s: it is no model: neither graph JSON nor a package, nor a library or a file that ends in .onnx", name);
   if (root == NULL) return complain(&e, name, err);
   *out = root;
   return HEDDLE_OK;

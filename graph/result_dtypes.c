@@ -6,6 +6,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "graph/infer.h"
 #include "graph/results.h"
 
@@ -60,7 +61,7 @@ heddle_status heddle__result_dtypes(const heddle_graph *g, const heddle_dtype *g
   for (uint32_t i = 0; given != NULL && i < g->n_args; i++) dtypes[g->nodes[g->args[i]].first_entry] = given[i];
   for (uint32_t i = 0; i < g->n_nodes && s == HEDDLE_OK; i++) {
     const heddle__node *node = &g->nodes[i];
-    if (heddle__is_control(node)) s = of_graph(g, node, dtypes, err);
+    if (HEDDLE_HAS_CONTROL && heddle__is_control(node)) s = of_graph(g, node, dtypes, err);
     for (uint32_t k = 0; k < node->n_outputs && s == HEDDLE_OK; k++) {
       const heddle__type *type = &g->types[node->first_entry + k];
       if (type->has_dtype) dtypes[node->first_entry + k] = type->dtype;

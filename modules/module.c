@@ -191,7 +191,7 @@ heddle_status heddle__module_image(heddle_module *m, heddle_error *err) {
 }
 
 heddle_status heddle__module_trusted(const heddle_module *m, const char *trust, heddle_error *err) {
-  if (trust == NULL || m->is_system) return HEDDLE_OK; /* the program's own code */
+  if (!HEDDLE_HAS_TVM || trust == NULL || m->is_system) return HEDDLE_OK; /* the program's own code */
   heddle_module_info info = {.struct_size = sizeof info};
   heddle_status s = heddle_module_get_info(m, &info, err);
   if (s != HEDDLE_OK) return s;
@@ -235,7 +235,7 @@ heddle_module *heddle_module_retain(heddle_module *m) {
 }
 
 void heddle_module_release(heddle_module *m) {
-  if (m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
+  if (!HEDDLE_HAS_TVM || m == NULL || atomic_fetch_sub_explicit(&m->references, 1, memory_order_acq_rel) != 1) return;
   heddle__call_devices_close(m);
   pthread_mutex_destroy(&m->lock);
   m->t->close(m->library);

@@ -18,6 +18,8 @@ static const option known[] = {
      "the model also gets what can be prepared for devices: packed weights, programs"},
     {"dim", OPTION_PAIRS, "NAME=NUMBER", offsetof(options, dims),
      "with --for: a number for a dimension that the model names; several of one name prepare for each"},
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

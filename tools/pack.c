@@ -26,6 +26,8 @@ static const option known[] = {
      "with --for: a number for a dimension that the model names; several of one name prepare for each"},
     {"memory", OPTION_TEXT, "LIST", offsetof(options, memory),
      "with --for: limits on devices' memory that models of the file will have, such as sim:0=64MiB"},
+    OPTION_TRUST,
+    OPTION_KEY,
     OPTION_HELP,
     OPTION_END};
 

@@ -58,6 +58,7 @@ const command key_command = {
 
 static const option sign_known[] = {
     {"key", OPTION_TEXT, "KEY", offsetof(options, sign), "the secret key that signs"},
+    {"sign", OPTION_TEXT, "KEY", offsetof(options, sign), "the same as --key: the name that heddle pack has for it"},
     OPTION_SEQUENCE,
     {"encrypt", OPTION_TEXT, "KEY", offsetof(options, encrypt), "encrypts the file with this key"},
     {"detached", OPTION_FLAG, NULL, offsetof(options, detached),

@@ -44,8 +44,8 @@ bool heddle__key_in_text(const char *text, size_t n, const char *word, unsigned 
   return false;
 }
 
-/* A small file whole; secret: nobody but its owner may read it. text is erased by the caller. */
-static heddle_status read_file(const char *path, bool secret, char text[MOST_KEY_FILE], size_t *n, heddle_error *err) {
+/* A small file whole, and its mode. text is erased by the caller. */
+static heddle_status read_file(const char *path, char text[MOST_KEY_FILE], size_t *n, mode_t *mode, heddle_error *err) {
   struct stat info;
   heddle_status s = HEDDLE_OK;
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -53,11 +53,6 @@ static heddle_status read_file(const char *path, bool secret, char text[MOST_KEY
   if (file < 0) return heddle__fail(err, HEDDLE_EIO, "the key %s: %s", path, strerror(errno));
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode))
     s = heddle__fail(err, HEDDLE_EIO, "the key %s: not a regular file", path);
-  else if (secret && (info.st_mode & 077) != 0)
-    s = heddle__fail(err, HEDDLE_EDENIED,
-                     "the key %s may be read or written by others than its owner (mode %03o): chmod 600 it, and "
-                     "replace it if others could have read it",
-                     path, (unsigned)(info.st_mode & 0777));
   else if (info.st_size > MOST_KEY_FILE) s = heddle__fail(err, HEDDLE_EFORMAT, "the key %s: no key is that long", path);
   while (s == HEDDLE_OK && *n < MOST_KEY_FILE) {
     ssize_t got = read(file, text + *n, MOST_KEY_FILE - *n);
@@ -67,21 +62,47 @@ static heddle_status read_file(const char *path, bool secret, char text[MOST_KEY
     *n += (size_t)got;
   }
   close(file);
+  *mode = info.st_mode & 0777;
   return s;
 }
 
+/* What a file holds in place of the wanted key. */
+static const char *held_instead(const char *text, size_t n) {
+  static const struct {
+    const char *word, *what;
+    size_t bytes;
+  } kinds[] = {{HEDDLE__TEXT_SECRET, "a secret signing key", HEDDLE__SECRET_BYTES},
+               {HEDDLE__TEXT_PUBLIC, "a public key, which only verifies", HEDDLE__PUBLIC_BYTES},
+               {HEDDLE__TEXT_CIPHER, "an encryption key", HEDDLE__CIPHER_BYTES}};
+  unsigned char key[HEDDLE__SECRET_BYTES];
+  const char *found = NULL;
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && found == NULL; i++)
+    if (heddle__key_in_text(text, n, kinds[i].word, key, kinds[i].bytes)) found = kinds[i].what;
+  sodium_memzero(key, sizeof key);
+  return found;
+}
+
+/* Nobody but its owner may read a secret key. */
 static heddle_status read_key(const char *path, const char *word, unsigned char *key, size_t bytes, const char *what,
                               heddle_error *err) {
   char text[MOST_KEY_FILE];
-  size_t n;
+  size_t n = 0;
+  mode_t mode = 0;
   heddle_status s = heddle__sodium_start(err);
-  if (s == HEDDLE_OK) s = read_file(path, true, text, &n, err);
-  if (s != HEDDLE_OK) return s;
-  bool good = heddle__key_in_text(text, n, word, key, bytes);
+  if (s == HEDDLE_OK) s = read_file(path, text, &n, &mode, err);
+  if (s == HEDDLE_OK && !heddle__key_in_text(text, n, word, key, bytes)) {
+    const char *other = held_instead(text, n);
+    s = heddle__fail(err, HEDDLE_EFORMAT, "the key %s: it holds %s%sno %s (a line '%s ...')", path,
+                     other != NULL ? other : "", other != NULL ? ", " : "", what, word);
+  } else if (s == HEDDLE_OK && (mode & 077) != 0) {
+    s = heddle__fail(err, HEDDLE_EDENIED,
+                     "the key %s may be read or written by others than its owner (mode %03o): chmod 600 it, and "
+                     "replace it if others could have read it",
+                     path, (unsigned)mode);
+  }
   sodium_memzero(text, sizeof text);
-  if (good) return HEDDLE_OK;
-  sodium_memzero(key, bytes);
-  return heddle__fail(err, HEDDLE_EFORMAT, "the key %s: it holds no %s (a line '%s ...')", path, what, word);
+  if (s != HEDDLE_OK) sodium_memzero(key, bytes);
+  return s;
 }
 
 heddle_status heddle__key_secret(const char *path, unsigned char key[HEDDLE__SECRET_BYTES], heddle_error *err) {
@@ -177,11 +198,12 @@ heddle_status heddle_key_public(const char *path, char **out, heddle_error *err)
   char text[MOST_KEY_FILE], base[60];
   unsigned char public[HEDDLE__PUBLIC_BYTES], secret[HEDDLE__SECRET_BYTES];
   size_t n = 0;
+  mode_t mode;
   if (path == NULL || out == NULL)
     return heddle__fail(err, HEDDLE_EINVAL, "a public key is read of a path, to a place");
   *out = NULL;
   heddle_status s = heddle__sodium_start(err);
-  if (s == HEDDLE_OK) s = read_file(path, false, text, &n, err);
+  if (s == HEDDLE_OK) s = read_file(path, text, &n, &mode, err);
   if (s != HEDDLE_OK) return s;
   bool good = heddle__key_in_text(text, n, HEDDLE__TEXT_PUBLIC, public, sizeof public);
   sodium_memzero(text, sizeof text);

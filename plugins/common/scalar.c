@@ -31,11 +31,12 @@ static const scalar_choice variants[] = {
     {"", "", "", ""},
 };
 
-#define COUNT(table) (sizeof(table) / sizeof(table)[0] - 1)
+/* All but the last row of a table, which is empty: a build may have no other. */
+#define IS_ROW(table, i) ((size_t)(i) + 1 < sizeof(table) / sizeof(table)[0])
 
 scalar_info scalar_find(const char *name) {
   scalar_info out = {0, 0};
-  for (size_t i = 0; i < COUNT(lines); i++) {
+  for (size_t i = 0; IS_ROW(lines, i); i++) {
     if (strcmp(lines[i].name, name) != 0) continue;
     out.kinds |= lines[i].kind;
     out.operands = lines[i].operands;
@@ -45,7 +46,7 @@ scalar_info scalar_find(const char *name) {
 
 uint16_t scalar_number(const char *name) {
   uint16_t i = 0;
-  while (i < COUNT(lines) && strcmp(lines[i].name, name) != 0) i++;
+  while (IS_ROW(lines, i) && strcmp(lines[i].name, name) != 0) i++;
   return i;
 }
 
@@ -55,7 +56,7 @@ const char *scalar_name(uint16_t number) {
 
 bool scalar_known(const char *op) {
   const size_t length = strlen(op);
-  for (size_t i = 0; i < COUNT(lines); i++) {
+  for (size_t i = 0; IS_ROW(lines, i); i++) {
     const char *name = lines[i].name;
     if (strncmp(name, op, length) == 0 && (name[length] == '\0' || name[length] == '_')) return true;
   }
@@ -64,12 +65,12 @@ bool scalar_known(const char *op) {
 
 const scalar_attributes *scalar_attributes_of(const char *name) {
   size_t i = 0;
-  while (i < COUNT(attributes) && strcmp(attributes[i].name, name) != 0) i++;
+  while (IS_ROW(attributes, i) && strcmp(attributes[i].name, name) != 0) i++;
   return &attributes[i];
 }
 
 const char *scalar_variant(const char *op, const char *attribute, const char *value) {
-  for (size_t i = 0; i < COUNT(variants); i++) {
+  for (size_t i = 0; IS_ROW(variants, i); i++) {
     if (strcmp(variants[i].op, op) == 0 && strcmp(variants[i].attribute, attribute) == 0 &&
         strcmp(variants[i].value, value) == 0)
       return variants[i].variant;
@@ -78,13 +79,13 @@ const char *scalar_variant(const char *op, const char *attribute, const char *va
 }
 
 const scalar_choice *scalar_choice_of(const char *op, uint32_t i) {
-  for (size_t k = 0; k < COUNT(variants); k++)
+  for (size_t k = 0; IS_ROW(variants, k); k++)
     if (strcmp(variants[k].op, op) == 0 && i-- == 0) return &variants[k];
   return NULL;
 }
 
 bool scalar_has_variants(const char *op, const char *attribute) {
-  for (size_t i = 0; i < COUNT(variants); i++) {
+  for (size_t i = 0; IS_ROW(variants, i); i++) {
     if (strcmp(variants[i].op, op) == 0 && strcmp(variants[i].attribute, attribute) == 0) return true;
   }
   return false;
@@ -122,7 +123,7 @@ heddle_status scalar_read(const heddle_pnode *node, scalar_call *out, heddle_err
   heddle_status s = HEDDLE_OK;
   const scalar_attributes *a = scalar_attributes_of(node->op);
   *out = (scalar_call){.name = node->op, .alpha = a->of_alpha, .beta = a->of_beta};
-  for (size_t i = 0; i < COUNT(variants) && s == HEDDLE_OK; i++) {
+  for (size_t i = 0; IS_ROW(variants, i) && s == HEDDLE_OK; i++) {
     if (strcmp(variants[i].op, node->op) != 0 || strcmp(variants[i].attribute, before) == 0) continue;
     before = variants[i].attribute;
     s = read_variant(node, before, out, err);

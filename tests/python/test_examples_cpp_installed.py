@@ -43,3 +43,11 @@ def test_cmake_in_cpp(deployed, tmp_path):  # noqa: F811
 
 def test_pkg_config_in_c(tmp_path):
     by_pkg_config("c", tmp_path)
+
+
+def test_cmake_in_examples_of_tvm(tmp_path):
+    """The other examples in C build against the installation too."""
+    for name in ("system-lib", "tvm-c-api"):
+        project(SOURCE / "examples" / name, tmp_path / name, C_FLAGS="-Wall -Werror")
+    out = call(tmp_path / "system-lib" / "build" / "examples" / "system-lib")
+    assert out == "scale_ fused_multiply: 1 20 300 4000\nshift_ fused_add: 1.5 2.25 3.125 4\n"

@@ -173,3 +173,14 @@ def test_a_packed_graph_is_packed_again(tmp_path):
     (tmp_path / "lib.so").write_bytes(b"\x7fELF no library")
     assert "lib.so: it is a library, and a graph of operators is linked" in failing(1, "link", tmp_path / "lib.so", "-o", tmp_path)
     assert "again.heddle: a sequence number goes with a key" in failing(1, "pack", first, "--sequence", 7, "-o", again)
+
+
+def test_what_is_no_model_is_named_so(tmp_path):
+    """Not by the first byte that a reader of another format cannot read."""
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x01\x00" + bytes(100))
+    (tmp_path / "broken.heddle").write_bytes(b"\x09HDLPK\r\n" + bytes(100))
+    for name in ("x.npy", "broken.heddle"):
+        assert f"{name}: it is no model: neither graph JSON nor a package" in failing(1, "info", tmp_path / name)
+        assert f"{name}: it is neither a package nor a library" in failing(1, "unpack", tmp_path / name, "-o", tmp_path / "out")
+    (tmp_path / "marked.json").write_bytes(b"\xef\xbb\xbf{}")
+    assert "not JSON as it should be" in failing(1, "info", tmp_path / "marked.json")

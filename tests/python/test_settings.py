@@ -25,7 +25,8 @@ def warnings(*words, **env):
 
 @pytest.mark.parametrize("name,meant", [
     ("HEDDLE_DEVICE", "HEDDLE_DEVICES"), ("HEDDLE_THREDS", "HEDDLE_THREADS"), ("HEDDLE_LIMIT_FOLD_BYTE", "HEDDLE_LIMIT_FOLD_BYTES"),
-    ("HEDDLE_QQQQQQ", None), ("HEDDLE_", None)])
+    ("HEDDLE_SIMM_DELAY_US", "HEDDLE_SIM_DELAY_US"), ("HEDDLE_CPUS_FUSE", "HEDDLE_CPU_FUSE"), ("HEDDLE_PLACES_MEASURE", "HEDDLE_PLACE_MEASURE"),
+    ("HEDDLE_QQQQQQ", None), ("HEDDLE_", None), ("HEDDLE_QQQQQQ_US", None)])
 def test_variables(name, meant):
     hint = f"; did you mean '{meant}'?" if meant else ""
     assert warnings("devices", **{name: "1"}) == [f"nothing reads the variable '{name}'{hint}"]
@@ -33,6 +34,7 @@ def test_variables(name, meant):
 
 def test_settings_of_a_call_and_of_a_file(tmp_path):
     assert warnings("devices", "--set", "devics=cpu") == ["nothing reads the setting 'devics'; did you mean 'devices'?"]
+    assert warnings("devices", "--set", "simm.delay_us=1") == ["nothing reads the setting 'simm.delay_us'; did you mean 'sim.delay_us'?"]
     (tmp_path / "config.json").write_text('{"limit": {"memry": "sim:0=1MiB"}, "threads": 2}')
     assert warnings("devices", HEDDLE_CONFIG=str(tmp_path / "config.json")) == [
         f"{tmp_path}/config.json: nothing reads the key 'limit.memry'; did you mean 'limit.memory'?"]
@@ -48,7 +50,7 @@ def test_settings_of_a_plugin():
 
 
 def test_what_is_read_gives_no_warning():
-    assert warnings("devices", "--all", POCL_DEVICES="pthread", HEDDLE_LIMIT_MEMORY="sim:0=1GiB", HEDDLE_SPIN_US="1", HEDDLE_BUILD="x",
+    assert warnings("devices", "--all", POCL_DEVICES="pthread", HEDDLE_LIMIT_MEMORY="sim:0=1GiB", HEDDLE_SPIN_US="1", HEDDLE_BUILD="x", HEDDLE_PYTHON="python3", HEDDLE_KEY="x",
                     HEDDLE_TEST_SCALE="1", HEDDLE_FAULT_FAIL="", HEDDLE_CPU_FUSE="0", HEDDLE_SIM_SEED="3") == []
 
 

@@ -163,6 +163,31 @@ def test_a_large_package_is_packed_again(keys, onnx_model, tmp_path):
     assert "net.heddle: it is not signed" in said
 
 
+def test_a_key_of_another_kind_is_named(keys, onnx_model, tmp_path):
+    """Not advised to be made secret, as a key that others may read is."""
+    said = failing(1, "sign", onnx_model, "--key", keys / "a.pub", "-o", tmp_path / "signed")
+    assert "a.pub: it holds a public key, which only verifies, no secret signing key" in said and "chmod" not in said
+    assert "it holds an encryption key, no secret" in failing(1, "pack", onnx_model, "-o", tmp_path / "n", "--sign", keys / "c")
+    said = failing(1, "pack", onnx_model, "-o", tmp_path / "n", "--encrypt", keys / "a.pub")
+    assert "it holds a public key, which only verifies, no encryption key" in said
+    for name, kind in (("a", "--sign"), ("c", "--encrypt")):
+        (tmp_path / name).write_bytes((keys / name).read_bytes())
+        (tmp_path / name).chmod(0o640)
+        assert "chmod 600" in failing(1, "pack", onnx_model, "-o", tmp_path / "n", kind, tmp_path / name)
+    assert not (tmp_path / "n").exists() and not (tmp_path / "signed").exists()
+
+
+def test_what_reads_models_takes_their_key(keys, onnx_model, tmp_path):
+    """pack and link read encrypted and signed models as run does; sign has pack's name for the key."""
+    for part in ("net.onnx", "a.bin", "b.bin"):
+        good("sign", tmp_path / part, "--sign", keys / "a", "--encrypt", keys / "c")
+    for command, out in (("pack", tmp_path / "net.heddle"), ("link", tmp_path)):
+        assert "encrypted with the key" in failing(1, command, onnx_model, "-o", out)
+        assert "b.pub" in failing(1, command, onnx_model, "-o", out, "--key", keys / "c", "--trust", keys / "b.pub")
+        good(command, onnx_model, "-o", out, "--key", keys / "c", "--trust", keys / "a.pub")
+    good("run", tmp_path / "net.heddle", "--random", "--device", "cpu")
+
+
 def test_every_file_of_an_onnx_model(keys, onnx_model, tmp_path):
     words = ["run", onnx_model, "--random", "--device", "cpu", "--trust", keys / "a.pub"]
     for part in ("net.onnx", "a.bin", "b.bin"):
