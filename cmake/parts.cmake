@@ -36,7 +36,6 @@ heddle_part(PACKAGES "Packages are read: a graph with its parameters in one file
 heddle_part(PLACE "Automatic placement" executor/place/*.c)
 heddle_part(PROBE "Plugins are tried before they are loaded; manifests" core/probe/*.c)
 heddle_part(PROFILE "Times of steps, and traces")
-heddle_part(PROVE "Plans are proved before they run; OFF: for graphs that another build has proved on the same devices")
 heddle_part(RANGES "Programs that cover ranges of shapes, and plans that follow earlier ones; OFF: each set of shapes is planned for itself")
 heddle_part(RANKS "One graph over the ranks of a communicator" executor/ranks/*.c)
 heddle_part(RARE_OPERATORS "Operators that plugins/common/more infers" graph/general/*.c)

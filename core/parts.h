@@ -59,9 +59,6 @@
 #ifndef HEDDLE_HAS_PROFILE
 #define HEDDLE_HAS_PROFILE 1 /* times of steps, and traces */
 #endif
-#ifndef HEDDLE_HAS_PROVE
-#define HEDDLE_HAS_PROVE 1 /* executor/prove.c: the check of every plan */
-#endif
 #ifndef HEDDLE_HAS_RANGES
 #define HEDDLE_HAS_RANGES 1 /* executor/range.c, resize.c: programs that cover ranges of shapes */
 #endif

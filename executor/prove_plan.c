@@ -2,7 +2,6 @@
  * A plan that cannot be proved is never bound: it is a fault of a pass, reported as HEDDLE_EPLAN. */
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/parts.h"
 #include "executor/plan.h"
 #include "executor/prove.h"
 
@@ -112,7 +111,6 @@ static heddle_status check_forms(const heddle__plan *plan, uint32_t *faulty, hed
 
 heddle_status heddle__pass_prove(heddle__plan *plan, heddle_error *err) {
   heddle__proof proof = {0};
-  if (!HEDDLE_HAS_PROVE) return HEDDLE_OK;
   heddle_status s = describe(plan, &proof, err);
   if (s != HEDDLE_OK) return s;
   uint32_t faulty = HEDDLE__NONE;
