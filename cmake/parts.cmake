@@ -192,7 +192,7 @@ set_property(SOURCE "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/quantize.c"
   "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rnn_fast.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rows.c"
   "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/nbits.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/nbits_lanes.c"
   "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/nbits_tiles.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/gqa_fast.c"
-  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/norm_fast.c"
+  "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/norm_fast.c" "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/scan.c"
   "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/rotary.c"
   "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/fft.c" APPEND PROPERTY COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3;-fno-trapping-math>") # loops that are to become vectors
