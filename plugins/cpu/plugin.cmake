@@ -9,7 +9,7 @@ set(gcc_release "$<AND:$<CONFIG:Release>,$<C_COMPILER_ID:GNU>>") # options that 
 set(hot_kernels ${kernels})
 list(FILTER hot_kernels INCLUDE REGEX "/ref/contract\\.c$")
 set(warm_kernels ${kernels})
-list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes|lanes_float|lanes_double|lanes_whole|folds|types)\\.c$")
+list(FILTER warm_kernels INCLUDE REGEX "/ref/(conv|softmax|lanes|lanes_float|lanes_double|lanes_whole|folds|ends|types)\\.c$")
 list(REMOVE_ITEM kernels ${hot_kernels} ${warm_kernels})
 # Short loops lose a third of their speed where they begin at an unlucky place.
 set_source_files_properties(${hot_kernels} PROPERTIES COMPILE_OPTIONS
@@ -29,12 +29,12 @@ list(FILTER sgemm_lanes INCLUDE REGEX "/onednn_sgemm_lanes\\.c$") # tiles that a
 set_property(SOURCE ${sgemm_lanes} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>")
 set(fast_kernels ${kernels})
 # Loops for the widest vectors that there are.
-list(FILTER fast_kernels INCLUDE REGEX "/ref/(lanes_fast|lines|turn|pool_rows|norm_rows)\\.c$")
+list(FILTER fast_kernels INCLUDE REGEX "/ref/(lanes_fast|lanes_fma|lines|turn|pool_rows|norm_rows)\\.c$")
 list(REMOVE_ITEM kernels ${fast_kernels})
 set_source_files_properties(${kernels} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:${kernel_code}>")
 set_source_files_properties(${fast_kernels} PROPERTIES COMPILE_OPTIONS
   "$<$<CONFIG:Release>:-O3;-fno-trapping-math;${kernel_code}>;$<${gcc_release}:-mprefer-vector-width=512>")
-list(FILTER fast_kernels INCLUDE REGEX "/ref/lines\\.c$") # products are added unrounded where the CPU can
+list(FILTER fast_kernels INCLUDE REGEX "/ref/(lines|lanes_fma)\\.c$") # products are added unrounded where the CPU can
 set_property(SOURCE ${fast_kernels} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-ffp-contract=fast>")
 
 # Winograd's loops are written for registers; their speed is the compiler's full effort's.

@@ -178,6 +178,18 @@ void more_add_row(int type, int32_t *acc, int32_t x, const void *row, int64_t n)
 void more_run_softmax_f64(const more_op *m, const more_args *a, int64_t first, int64_t last, int64_t n, int64_t inner,
                           bool log_of_it);
 
+/* scan.c: CumSum and CumProd; of m->i from MORE_SCAN_N on: the axis' length, what lies inside of it, and whether it is
+ * reverse, exclusive, a product. */
+enum { MORE_SCAN_N = 0 };
+void more_run_scan(const more_op *m, const more_args *a, int64_t first, int64_t last);
+int64_t more_scan_units(const more_op *m);
+
+/* norm_fast.c: MeanVarianceNormalization's rows of float32 or float64 that lie without gaps: the sum of their elements,
+ * the sum of their squared distances from the mean, and (x - mean) * by. */
+double more_row_sum(int type, const void *x, int64_t n);
+double more_row_square(int type, const void *x, int64_t n, double mean);
+void more_row_scale(int type, const void *x, void *y, int64_t n, double mean, double by);
+
 /* norm_fast.c: RMSNormalization of float32, as norm.c leaves it. */
 void more_run_rms_rows(const more_op *m, const more_args *a, int64_t first, int64_t last);
 

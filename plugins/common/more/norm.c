@@ -184,7 +184,7 @@ void more_setup_group_norm(more_plan *p) {
 
 /* ---------------------------------------------------------------- MeanVarianceNormalization */
 
-enum { SIZES = 8, STRIDES = 16, KEPT_SIZES = 24, KEPT_STRIDES = 32, REDUCED = 3, KEPT_DIMS };
+enum { SIZES = 8, STRIDES = 16, KEPT_SIZES = 24, KEPT_STRIDES = 32, REDUCED = 3, KEPT_DIMS, RUN, JOINED };
 
 static int64_t place(const int64_t *sizes, const int64_t *strides, int64_t n, int64_t i) {
   int64_t at = 0;
@@ -194,19 +194,28 @@ static int64_t place(const int64_t *sizes, const int64_t *strides, int64_t n, in
 
 static void run_mean_variance(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
-  const int64_t n = m->i[N];
+  const int64_t n = m->i[N], rest = m->i[REDUCED] - m->i[JOINED], run = m->i[RUN];
+  const bool rows = x->type <= REF_TYPE_F64;
   for (int64_t u = first; u < last; u++) {
     const int64_t base = place(m->i + KEPT_SIZES, m->i + KEPT_STRIDES, m->i[KEPT_DIMS], u);
     double sum = 0, square = 0;
     int64_t work = 0;
     for (int pass = 0; pass < 3; pass++) {
-      for (int64_t j = 0; j < n; j++) {
-        if (more_tick(m, &work, 8)) return;
-        const int64_t at = base + place(m->i + SIZES, m->i + STRIDES, m->i[REDUCED], j);
-        const double y = more_get(x, a->in[0], at);
-        if (pass == 0) sum += y / (double)n;
-        else if (pass == 1) square += (y - sum) * (y - sum) / (double)n;
-        else more_put(x, a->out[0], at, (y - sum) / (sqrt(square) + 1e-9));
+      const double mean = sum / (double)n, by = 1 / (sqrt(square / (double)n) + 1e-9);
+      for (int64_t j = 0; j < n / run; j++) {
+        const int64_t at = base + place(m->i + SIZES + m->i[JOINED], m->i + STRIDES + m->i[JOINED], rest, j);
+        const void *from = (const char *)a->in[0] + at * x->size;
+        void *to = (char *)a->out[0] + at * x->size;
+        if (more_tick(m, &work, 2 * run + 8)) return;
+        if (rows && pass == 0) sum += more_row_sum(x->type, from, run);
+        else if (rows && pass == 1) square += more_row_square(x->type, from, run, mean);
+        else if (rows) more_row_scale(x->type, from, to, run, mean, by);
+        for (int64_t k = 0; k < run && !rows; k++) {
+          const double y = more_get(x, from, k);
+          if (pass == 0) sum += y;
+          else if (pass == 1) square += (y - mean) * (y - mean);
+          else more_put(x, to, k, (y - mean) * by);
+        }
       }
     }
   }
@@ -229,6 +238,10 @@ void more_setup_mean_variance(more_plan *p) {
     m->i[(reduced[d] ? STRIDES : KEPT_STRIDES) + k] = stride;
     if (reduced[d]) m->i[N] *= x->shape[d];
   }
+  m->i[RUN] = 1; /* elements side by side, of the innermost dimensions */
+  while (m->i[JOINED] < m->i[REDUCED] && m->i[STRIDES + m->i[JOINED]] == m->i[RUN])
+    m->i[RUN] *= m->i[SIZES + m->i[JOINED]++];
+  if (m->i[RUN] == 0) m->i[RUN] = 1;
   more_result_like(p, 0, 0);
   more_work(p, run_mean_variance, m->i[N] > 0 ? x->count / m->i[N] : 1, 6 * (double)x->count);
 }

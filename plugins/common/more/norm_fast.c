@@ -1,4 +1,5 @@
-/* RMSNormalization of float32 rows with a scale for each column, with the widest vectors of the CPU. */
+/* RMSNormalization of float32 rows with a scale for each column, with the widest vectors of the CPU; and the rows of
+ * MeanVarianceNormalization. */
 #include "more.h"
 
 #include <math.h>
@@ -50,4 +51,44 @@ void more_run_rms_rows(const more_op *m, const more_args *a, int64_t first, int6
     if (more_tick(m, &work, 2 * n)) return;
     row((const float *)a->in[0] + r * n, a->in[1], (float *)a->out[0] + r * n, n, (float)m->f[0]);
   }
+}
+
+/* ---------------------------------------------------------------- MeanVarianceNormalization */
+
+/* In float64, LANES sums side by side. */
+#define ROW(T) \
+  static double sum_##T(const void *from, int64_t n, double mean, bool squares) { \
+    const T *x = from; \
+    double lanes[LANES] = {0}, sum = 0; \
+    int64_t k = 0; \
+    for (; k + LANES <= n; k += LANES) \
+      for (int i = 0; i < LANES; i++) { \
+        const double d = (double)x[k + i] - mean; \
+        lanes[i] += squares ? d * d : d; \
+      } \
+    for (; k < n; k++) { \
+      const double d = (double)x[k] - mean; \
+      sum += squares ? d * d : d; \
+    } \
+    for (int i = 0; i < LANES; i++) sum += lanes[i]; \
+    return sum; \
+  } \
+  static void scale_##T(const void *from, void *to, int64_t n, double mean, double by) { \
+    const T *restrict x = from; \
+    T *restrict y = to; \
+    for (int64_t k = 0; k < n; k++) y[k] = (T)(((double)x[k] - mean) * by); \
+  }
+ROW(float)
+ROW(double)
+
+double more_row_sum(int type, const void *x, int64_t n) {
+  return type == REF_TYPE_F32 ? sum_float(x, n, 0, false) : sum_double(x, n, 0, false);
+}
+
+double more_row_square(int type, const void *x, int64_t n, double mean) {
+  return type == REF_TYPE_F32 ? sum_float(x, n, mean, true) : sum_double(x, n, mean, true);
+}
+
+void more_row_scale(int type, const void *x, void *y, int64_t n, double mean, double by) {
+  (type == REF_TYPE_F32 ? scale_float : scale_double)(x, y, n, mean, by);
 }

@@ -1,6 +1,7 @@
 /* Operators along dimensions: the reductions, cumulative sums and products, ArgMax and ArgMin, Hardmax. */
 #include "more.h"
 
+#include "plugins/common/ref/folds.h"
 #include "plugins/common/ref/rank.h"
 
 #include <math.h>
@@ -120,7 +121,7 @@ void more_setup_reduce(more_plan *p) {
 
 /* ---------------------------------------------------------------- along one axis */
 
-enum { N, INNER, REVERSE, EXCLUSIVE, PRODUCT };
+enum { N = MORE_SCAN_N, INNER, REVERSE, EXCLUSIVE, PRODUCT };
 
 static void along(more_plan *p, int64_t axis) {
   const more_value *x = &p->m->in[0];
@@ -128,31 +129,6 @@ static void along(more_plan *p, int64_t axis) {
   if (!more_ok(p)) return;
   p->m->i[N] = x->shape[axis];
   p->m->i[INNER] = more_count(x->shape, axis + 1, x->ndim);
-}
-
-static void run_cumulate(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const more_value *x = &m->in[0];
-  const int64_t n = m->i[N], inner = m->i[INNER], count = n > 0 ? x->count / n : 0;
-  const bool real = more_type_is_real(x->type), product = m->i[PRODUCT] != 0;
-  int64_t work = 0;
-  (void)first, (void)last;
-  for (int64_t r = 0; r < count; r++) {
-    const int64_t base = r / inner * inner * n + r % inner;
-    double sum = product;
-    uint64_t whole = product;
-    for (int64_t j = 0; j < n; j++) {
-      if (more_tick(m, &work, 4)) return;
-      const int64_t at = base + (m->i[REVERSE] ? n - 1 - j : j) * inner;
-      const double y = real ? more_get(x, a->in[0], at) : 0;
-      const uint64_t w = real ? 0 : (uint64_t)more_get_int(x, a->in[0], at);
-      const double before = sum;
-      const uint64_t whole_before = whole;
-      sum = product ? sum * y : sum + y;
-      whole = product ? whole * w : whole + w;
-      if (real) more_put(x, a->out[0], at, m->i[EXCLUSIVE] ? before : sum);
-      else more_store_int(x->type, a->out[0], at, (int64_t)(m->i[EXCLUSIVE] ? whole_before : whole));
-    }
-  }
 }
 
 void more_setup_cumulate(more_plan *p) {
@@ -163,7 +139,7 @@ void more_setup_cumulate(more_plan *p) {
   more_result_like(p, 0, 0);
   if (p->m->in[1].count != 1 || !more_type_is_whole(p->m->in[1].type)) more_refuse(p, "operand 1 must be one integer");
   along(p, more_operand_int(p, 1, 0));
-  more_work(p, run_cumulate, 1, (double)p->m->in[0].count);
+  if (more_ok(p)) more_work(p, more_run_scan, more_scan_units(p->m), (double)p->m->in[0].count);
 }
 
 /* ---------------------------------------------------------------- an order along one axis: Hardmax, ArgMax, TopK */
@@ -194,17 +170,23 @@ static int64_t best_of(const more_op *m, const void *x, int64_t base, int64_t *w
   return best;
 }
 
+/* Columns side by side, so many at a time; rows of one axis are such of their own. */
 static void run_hardmax(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER];
-  int64_t work = 0;
-  for (int64_t r = first; r < last && n > 0; r++) {
-    const int64_t base = r / inner * inner * n + r % inner;
-    const int64_t best = best_of(m, a->in[0], base, &work);
-    for (int64_t j = 0; j < n; j++) {
-      if (more_tick(m, &work, 2)) return;
-      more_put(x, a->out[0], base + j * inner, j == best);
+  const bool fast = x->type <= REF_TYPE_F64 && n <= INT32_MAX;
+  int64_t work = 0, best[64];
+  for (int64_t r = first, some; r < last && n > 0; r += some) {
+    const int64_t base = r / inner * inner * n + r % inner, left = inner - r % inner, most = left < 64 ? left : 64;
+    some = last - r < most ? last - r : most;
+    if (fast) ref_ends(x->type, true, false, (const char *)a->in[0] + base * x->size, n, inner, some, best);
+    for (int64_t c = 0; c < some && !fast; c++) best[c] = best_of(m, a->in[0], base + c, &work);
+    if (more_tick(m, &work, 3 * n * some)) return;
+    for (int64_t j = 0; j < (inner == 1 ? 1 : n); j++) { /* 0 of each type */
+      char *to = (char *)a->out[0] + (base + j * inner) * x->size;
+      memset(to, 0, (size_t)((inner == 1 ? n : some) * x->size));
     }
+    for (int64_t c = 0; c < some; c++) more_put(x, a->out[0], base + c + best[c] * inner, 1);
   }
 }
 

@@ -8,15 +8,23 @@
 
 enum { A, B, C, D };
 
+/* A unit is a row. */
 static void run_trilu(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
-  const int64_t cols = x->shape[x->ndim - 1], rows = x->shape[x->ndim - 2];
+  const int64_t cols = x->shape[x->ndim - 1], rows = x->shape[x->ndim - 2], size = x->size;
   const int64_t k = a->in[1] != NULL ? more_get_int(&m->in[1], a->in[1], 0) : 0;
-  for (int64_t i = first; i < last; i++) {
-    const int64_t off = i % cols - i / cols % rows;
-    const bool keep = m->i[A] != 0 ? off >= k : off <= k;
-    if (keep) memcpy((char *)a->out[0] + (size_t)i * x->size, (const char *)a->in[0] + (size_t)i * x->size, x->size);
-    else memset((char *)a->out[0] + (size_t)i * x->size, 0, x->size);
+  const int64_t far = k < -rows ? -rows : k > cols ? cols : k; /* beyond these all or nothing is kept */
+  for (int64_t r = first; r < last; r++) {
+    const int64_t diagonal = r % rows + far + (m->i[A] == 0);
+    const int64_t cut = diagonal < 0      ? 0
+                        : diagonal > cols ? cols
+                                          : diagonal; /* upper: kept from here on; lower: up to it */
+    const char *from = (const char *)a->in[0] + r * cols * size;
+    char *to = (char *)a->out[0] + r * cols * size;
+    const int64_t begin = m->i[A] != 0 ? cut : 0, end = m->i[A] != 0 ? cols : cut;
+    memset(to, 0, (size_t)(begin * size));
+    memmove(to + begin * size, from + begin * size, (size_t)((end - begin) * size));
+    memset(to + end * size, 0, (size_t)((cols - end) * size));
   }
 }
 
@@ -26,12 +34,15 @@ void more_setup_trilu(more_plan *p) {
   if (more_operand(p, 1) && (p->m->in[1].count != 1 || p->m->in[1].type != REF_TYPE_I64))
     more_refuse(p, "operand 1 must be one int64");
   more_result_like(p, 0, 0);
-  more_work(p, run_trilu, p->m->in[0].count, 0);
+  const more_value *x = &p->m->in[0];
+  if (more_ok(p)) more_work(p, run_trilu, x->count > 0 ? x->count / x->shape[x->ndim - 1] : 0, 0);
 }
 
 static void run_eye(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t cols = m->out[0].shape[1];
-  for (int64_t i = first; i < last; i++) more_put(&m->out[0], a->out[0], i, i % cols - i / cols == m->i[A]);
+  const int64_t cols = m->out[0].shape[1], size = m->out[0].size;
+  memset((char *)a->out[0] + first * cols * size, 0, (size_t)((last - first) * cols * size)); /* 0 of each type */
+  for (int64_t i = first; i < last; i++)
+    if (m->i[A] >= -i && m->i[A] < cols - i) more_put(&m->out[0], a->out[0], i * cols + i + m->i[A], 1);
 }
 
 void more_setup_eye_like(more_plan *p) {
@@ -40,7 +51,7 @@ void more_setup_eye_like(more_plan *p) {
   p->m->i[A] = more_int(p, "k", 0);
   more_rank(p, 0, 2, 2);
   more_result(p, 0, to != 0 ? more_type_of_onnx(to) : x->type, x->ndim, x->shape);
-  more_work(p, run_eye, x->count, 0);
+  if (more_ok(p)) more_work(p, run_eye, x->count > 0 ? x->shape[0] : 0, 0);
 }
 
 static void run_number(const more_op *m, const more_args *a, int64_t first, int64_t last) {
@@ -54,14 +65,20 @@ void more_setup_size(more_plan *p) {
   more_work(p, run_number, 1, 0);
 }
 
+/* A unit is what lies before the new axis. */
 static void run_one_hot(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t depth = m->i[A], inner = m->i[B];
-  const size_t size = m->out[0].size;
+  const int64_t depth = m->i[A], inner = m->i[B], size = m->out[0].size;
+  int64_t work = 0;
   for (int64_t i = first; i < last; i++) {
-    const int64_t place = i / inner % depth, from = i / inner / depth * inner + i % inner;
-    const double index = more_get(&m->in[0], a->in[0], from);
-    const bool hot = (index < 0 ? index + (double)depth : index) == (double)place;
-    memcpy((char *)a->out[0] + (size_t)i * size, (const char *)a->in[2] + (hot ? size : 0), size);
+    char *to = (char *)a->out[0] + i * depth * inner * size;
+    ref_take(a->in[2], 0, (uint32_t)size, depth * inner, to);
+    if (more_tick(m, &work, depth * inner)) return;
+    for (int64_t c = 0; c < inner; c++) {
+      const double index = more_get(&m->in[0], a->in[0], i * inner + c),
+                   place = index < 0 ? index + (double)depth : index;
+      if (!(place >= 0 && place < (double)depth && place == floor(place))) continue;
+      memcpy(to + ((int64_t)place * inner + c) * size, (const char *)a->in[2] + size, (size_t)size);
+    }
   }
 }
 
@@ -78,7 +95,7 @@ void more_setup_one_hot(more_plan *p) {
   m->i[B] = more_count(x->shape, axis, x->ndim);
   for (int32_t d = 0; d <= x->ndim; d++) shape[d] = d < axis ? x->shape[d] : d == axis ? m->i[A] : x->shape[d - 1];
   more_result(p, 0, m->in[2].type, x->ndim + 1, shape);
-  more_work(p, run_one_hot, m->out[0].count, (double)m->out[0].count);
+  more_work(p, run_one_hot, m->i[B] > 0 ? x->count / m->i[B] : 0, (double)m->out[0].count);
 }
 
 static void run_range(const more_op *m, const more_args *a, int64_t first, int64_t last) {

@@ -1,39 +1,10 @@
 /* ArgMax, ArgMin and TopK: what is greatest or least along one axis. A unit is a column of that axis. */
+#include "folds.h"
 #include "rank.h"
 #include "ref_op.h"
 #include "types.h"
 
-/* Is element i before element j? NaN comes first or last, as is asked for; of equals the one with the lower index comes
- * first, or the last one where that is asked for. */
-#define BEFORE(name, T) \
-  static bool name(const ref_along *f, const char *base, int64_t i, int64_t j) { \
-    const T *x = (const T *)(const void *)base; \
-    const T a = x[i * f->inner], b = x[j * f->inner]; \
-    if (a == b || (a != a && b != b)) return f->last ? i > j : i < j; \
-    if (a != a || b != b) return (a != a) == (f->nan_first != 0); \
-    return (a > b) == (f->largest != 0); \
-  }
-BEFORE(before_f32, float)
-BEFORE(before_f64, double)
-BEFORE(before_i8, int8_t)
-BEFORE(before_i16, int16_t)
-BEFORE(before_i32, int32_t)
-BEFORE(before_i64, int64_t)
-BEFORE(before_u8, uint8_t)
-BEFORE(before_u16, uint16_t)
-BEFORE(before_u32, uint32_t)
-BEFORE(before_u64, uint64_t)
-
-typedef bool (*before_fn)(const ref_along *f, const char *base, int64_t i, int64_t j);
-
-static before_fn before_of(uint32_t type) {
-  static const before_fn list[] = {
-      [REF_TYPE_F32] = before_f32, [REF_TYPE_F64] = before_f64, [REF_TYPE_I8] = before_i8, [REF_TYPE_I16] = before_i16,
-      [REF_TYPE_I32] = before_i32, [REF_TYPE_I64] = before_i64, [REF_TYPE_U8] = before_u8, [REF_TYPE_U16] = before_u16,
-      [REF_TYPE_U32] = before_u32, [REF_TYPE_U64] = before_u64,
-  };
-  return type < sizeof list / sizeof list[0] ? list[type] : NULL;
-}
+enum { PIECE = 1 << 20 };
 
 static const char *column_of(const ref_op *op, void *const *inputs, uint64_t unit) {
   const ref_along *f = &op->u.along;
@@ -42,24 +13,19 @@ static const char *column_of(const ref_op *op, void *const *inputs, uint64_t uni
          (outer * (uint64_t)f->n * inner + unit % inner) * ref_type_bytes((int)f->type);
 }
 
+/* In pieces, between which the run may end. */
 static void arg(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                 uint64_t last) {
   const ref_along *f = &op->u.along;
-  const before_fn before = before_of(f->type);
-  const int64_t PIECE = 1 << 16;
+  const uint64_t inner = (uint64_t)f->inner, most = PIECE / (uint64_t)f->n + 1;
   int64_t work = 0;
   (void)workspace;
-  for (uint64_t unit = first; unit < last; unit++) {
-    const char *x = column_of(op, inputs, unit);
-    int64_t best = 0;
-    for (int64_t i = 1, end; i < f->n; i = end) {
-      end = f->n - i < PIECE ? f->n : i + PIECE;
-      for (int64_t j = i; j < end; j++) {
-        if (before(f, x, j, best)) best = j;
-      }
-      if (ref_tick(op, &work, 2 * (end - i))) return;
-    }
-    ((int64_t *)outputs[0])[unit] = best;
+  for (uint64_t unit = first, some; unit < last; unit += some) {
+    some = last - unit < most ? last - unit : most;
+    if (inner != 1 && some > inner - unit % inner) some = inner - unit % inner;
+    ref_ends((int)f->type, f->largest != 0, f->last != 0, column_of(op, inputs, unit), f->n, f->inner, (int64_t)some,
+             (int64_t *)outputs[0] + unit);
+    if (ref_tick(op, &work, (int64_t)some * f->n)) return;
   }
 }
 
@@ -124,7 +90,7 @@ static void top_k(const ref_op *op, void *const *inputs, void *const *outputs, v
 static heddle_status plan_along(const ref_node *n, ref_along *f, int64_t fallback, int32_t *axis, heddle_error *err) {
   f->type = (uint32_t)ref_type_of(n->in[0]->dtype);
   heddle_status s = ref_axis(n, fallback, axis, &f->n, &f->inner, err);
-  if (s == HEDDLE_OK && before_of(f->type) == NULL) return ref_refuse(n, err, "it does not take this type");
+  if (s == HEDDLE_OK && f->type > REF_TYPE_U64) return ref_refuse(n, err, "it does not take this type");
   return s;
 }
 
@@ -143,13 +109,13 @@ heddle_status ref_plan_arg(const ref_node *n, ref_op *op, heddle_error *err) {
     if (d == axis && keep == 0) continue;
     if (k >= n->out->ndim || n->out->shape[k++] != (d == axis ? 1 : x->shape[d])) return ref_refuse_shape(n, err);
   }
-  if (k != n->out->ndim || f->n == 0) return ref_refuse_shape(n, err);
+  if (k != n->out->ndim || f->n == 0 || f->n > INT32_MAX) return ref_refuse_shape(n, err);
   f->largest = strcmp(n->node->op, "ArgMax") == 0;
   f->last = last != 0;
   f->nan_first = 1; /* as numpy's argmax and argmin have it */
   region_value_count(x, &count);
   region_value_count(n->out, &results);
-  ref_set_work(op, arg, results, 10.0 * (double)count, (double)count);
+  ref_set_work(op, arg, results, 3.0 * (double)count, (double)count);
   return HEDDLE_OK;
 }
 

@@ -117,3 +117,22 @@ int ref_fold_type(int type, int what) {
   if (what == REF_FOLD_WIDE) return REF_TYPE_I64;
   return type <= REF_TYPE_F64 && what != REF_FOLD_MAX && what != REF_FOLD_MIN ? REF_TYPE_F64 : type;
 }
+
+void ref_fold_join(int type, int what, void *results) {
+  const ref_fold fold = ref_fold_of(type, what);
+  const int64_t size = ref_type_bytes(type), few = REF_FOLD_LANES / 8;
+  for (int64_t half = REF_FOLD_LANES / 2; half >= few; half /= 2)
+    fold(results, (const char *)results + half * size, half, 1, 1, 0);
+  fold(results, (const char *)results + size, 1, 1, few - 1, 1);
+}
+
+void ref_fold_end(int type, int what, const void *x, int64_t n, void *out) {
+  const ref_fold fold = ref_fold_of(type, what);
+  const int64_t size = ref_type_bytes(type), rows = n / REF_FOLD_LANES, whole = rows * REF_FOLD_LANES;
+  int64_t lanes[REF_FOLD_LANES];
+  ref_take(x, 0, (uint32_t)size, rows > 0 ? REF_FOLD_LANES : 1, lanes);
+  if (rows > 0) fold(lanes, x, REF_FOLD_LANES, 1, rows, REF_FOLD_LANES);
+  if (rows > 0) ref_fold_join(type, what, lanes);
+  fold(lanes, (const char *)x + whole * size, 1, 1, n - whole, 1);
+  memcpy(out, lanes, (size_t)size);
+}

@@ -105,12 +105,20 @@ bool ref_lanes_wide(void) {
 #endif
 }
 
+static bool has_fma(void) {
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
+  return ref_lanes_wide() && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
 static void keep(const ref_lanes *found, bool wide, ref_lanes *out) {
   if (found[wide] != NULL) *out = found[wide];
 }
 
 bool ref_lane_find(const char *op, ref_lane_op *out) {
-  const bool wide = ref_lanes_wide();
+  const bool wide = ref_lanes_wide(), fma = has_fma();
   *out = (ref_lane_op){0};
   for (uint32_t i = 0; lane_ops[i].kind != 0; i++) {
     if (strcmp(lane_ops[i].name, op) != 0) continue;
@@ -118,11 +126,12 @@ bool ref_lane_find(const char *op, ref_lane_op *out) {
     out->compares = (lane_ops[i].kind & SCALAR_TEST) != 0;
     if (lane_ops[i].cost > out->steps) out->steps = lane_ops[i].cost;
     keep(ref_lanes_f32[i], wide, &out->of[REF_TYPE_F32]);
+    if (fma && ref_lanes_fma[i] != NULL) out->of[REF_TYPE_F32] = ref_lanes_fma[i];
     keep(ref_lanes_f64[i], wide, &out->of[REF_TYPE_F64]);
     for (int t = REF_TYPE_I8; t <= REF_TYPE_U64; t++) keep(ref_lanes_whole[i][t - REF_TYPE_I8], wide, &out->of[t]);
     keep(lane_ops[i].truth, wide, &out->of[REF_TYPE_BOOL]);
   }
-  const ref_lanes faster = ref_lanes_faster(op);
+  const ref_lanes faster = ref_lanes_faster(op, fma);
   if (faster != NULL && out->of[REF_TYPE_F32] != NULL) out->of[REF_TYPE_F32] = faster;
   return out->arity > 0;
 }

@@ -12,8 +12,9 @@ typedef struct ref_lane_op {
   ref_lanes of[REF_TYPE_NONE]; /* by the type of the operands; NULL: there is none */
 } ref_lane_op;
 
-/* Of each SCALAR line, in order: for any CPU, and for AVX2. ref_lanes_whole: from REF_TYPE_I8 to REF_TYPE_U64. */
-extern const ref_lanes ref_lanes_f32[][2], ref_lanes_f64[][2], ref_lanes_whole[][8][2];
+/* Of each SCALAR line, in order: for any CPU, and for AVX2; ref_lanes_fma: of float32, for AVX2 and FMA. ref_lanes_whole: from
+ * REF_TYPE_I8 to REF_TYPE_U64. */
+extern const ref_lanes ref_lanes_fma[], ref_lanes_f32[][2], ref_lanes_f64[][2], ref_lanes_whole[][8][2];
 
 /* Whether the CPU has AVX2: which of two loops is taken. */
 bool ref_lanes_wide(void);

@@ -45,6 +45,28 @@ NARROW_LOOP(gelu_tanh, 0.5f * a * (1.0f + ref_tanh(0.79788456080286536f * (a + 0
 NARROW_LOOP(error, ref_erf(a))
 NARROW_LOOP(gelu, 0.5f * a * (1.0f + ref_erf(a * 0.70710678118654752f)))
 
+/* Angles that are too large, infinities and NaN are left to the C library. */
+#define ANGLE_LOOP(name, quarter, libm) \
+  NARROW static void name##_256(void *out, const void *const *in, int64_t n, const float *p) { \
+    enum { SOME = 256 }; \
+    const float *x = in[0]; \
+    float *to = out, y[SOME]; \
+    (void)p; \
+    for (int64_t some; n > 0; n -= some, x += some, to += some) { \
+      int far = 0; \
+      some = n < SOME ? n : SOME; \
+      for (int64_t i = 0; i < some; i++) { \
+        y[i] = ref_sin_inside(fabsf(x[i]) <= REF_ANGLE_MOST ? x[i] : 0.0f, quarter); \
+        far |= !(fabsf(x[i]) <= REF_ANGLE_MOST); \
+      } \
+      for (int64_t i = 0; far && i < some; i++) \
+        if (!(fabsf(x[i]) <= REF_ANGLE_MOST)) y[i] = libm(x[i]); \
+      memcpy(to, y, (size_t)some * sizeof *y); \
+    } \
+  }
+ANGLE_LOOP(sine, 0, sinf)
+ANGLE_LOOP(cosine, 1, cosf)
+
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 
 #include <immintrin.h>
@@ -154,18 +176,24 @@ WIDE_LOOP(gelu, half_of(a, erf_wide(_mm512_mul_ps(a, ALL(0.70710678118654752f)))
 #define BOTH(name) name##_256, name##_256
 #endif
 
+/* narrow NULL: wide is for AVX2 too. */
 static const struct {
   const char *op;
   ref_lanes wide, narrow;
 } faster[] = {
+    {"Sin", sine_256, NULL},    {"Cos", cosine_256, NULL},
+
     {"Exp", BOTH(exponential)}, {"Sigmoid", BOTH(sigmoid)},     {"Tanh", BOTH(tangens)}, {"Swish", BOTH(swish)},
     {"Erf", BOTH(error)},       {"Gelu_tanh", BOTH(gelu_tanh)}, {"Gelu", BOTH(gelu)},
 };
 
-ref_lanes ref_lanes_faster(const char *op) {
+ref_lanes ref_lanes_faster(const char *op, bool than_fma) {
   const int have = vectors();
-  for (size_t i = 0; i < sizeof faster / sizeof faster[0] && have != NONE; i++)
-    if (strcmp(faster[i].op, op) == 0) return have == AVX512 ? faster[i].wide : faster[i].narrow;
+  for (size_t i = 0; i < sizeof faster / sizeof faster[0] && have != NONE; i++) {
+    if (strcmp(faster[i].op, op) != 0) continue;
+    if (have == AVX512 || faster[i].narrow == NULL) return faster[i].wide;
+    return than_fma ? NULL : faster[i].narrow;
+  }
   return NULL;
 }
 

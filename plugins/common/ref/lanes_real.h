@@ -25,4 +25,5 @@
 const ref_lanes LANES_TABLE[][2] = {
 #define SCALAR(name, kind, ...) ROW_##kind(name),
 #include "operators/all.def"
+    LANES_NONE, /* there may be no other */
 };

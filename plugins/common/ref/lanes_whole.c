@@ -121,4 +121,5 @@ static inline uint32_t short_unsigned_rem(uint32_t x, uint32_t y) {
 const ref_lanes ref_lanes_whole[][8][2] = {
 #define SCALAR(name, kind, ...) ROW_##kind(name),
 #include "operators/all.def"
+    {LANES_NONE}, /* there may be no other */
 };

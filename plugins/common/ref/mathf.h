@@ -3,6 +3,7 @@
 #define HEDDLE_PLUGINS_COMMON_REF_MATHF_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -79,6 +80,79 @@ static inline float ref_erf(float x) {
   p = p * x + x;
   const float r = copysignf(1.0f - ref_exp(u), x);
   return far > 0.927734375f ? r : p; /* NaN takes p */
+}
+
+/* e^x - 1 within 4 units in the last place: near 0 its series. */
+static inline float ref_expm1(float x) {
+  float p = 2.48015873e-5f;
+  p = p * x + 1.98412698e-4f;
+  p = p * x + 1.38888889e-3f;
+  p = p * x + 8.33333333e-3f;
+  p = p * x + 4.16666667e-2f;
+  p = p * x + 1.66666667e-1f;
+  p = p * x + 5.00000000e-1f;
+  const float near = x * (1.0f + p * x), far = ref_exp(x) - 1.0f;
+  return fabsf(x) < 0.5f ? near : far; /* -0 stays -0 */
+}
+
+/* Within 3 units in the last place: of x, of (x - 1) / (x + 1) or of -1 / x, which is at most tan(pi / 8). The polynomials
+ * here and below are minimax fits. */
+static inline float ref_atan(float x) {
+  const float a = fabsf(x);
+  const bool far = a > 2.41421356f, middle = a > 0.41421356f;
+  const float up = far ? -1.0f : middle ? a - 1.0f : a, down = far ? a : middle ? a + 1.0f : 1.0f;
+  const float base = far ? 1.57079633f : middle ? 0.785398163f : 0.0f, t = up / down, z = t * t;
+  float p = 8.060307803e-2f;
+  p = p * z - 1.387984960e-1f;
+  p = p * z + 1.997792604e-1f;
+  p = p * z - 3.333295525e-1f;
+  return copysignf(base + (t + t * (z * p)), x);
+}
+
+/* Of 0 <= a <= 1/2, as arc(a, a^2). */
+static inline float ref_arc(float a, float z) {
+  float p = 4.221856654e-2f;
+  p = p * z + 2.414760110e-2f;
+  p = p * z + 4.547709886e-2f;
+  p = p * z + 7.495241770e-2f;
+  p = p * z + 1.666675393e-1f;
+  return a + a * (z * p);
+}
+
+/* Within 3 units in the last place; beyond 1/2 by the half angle. NaN outside of [-1, 1]. */
+static inline float ref_asin(float x) {
+  const float a = fabsf(x), half = 0.5f * (1.0f - a);
+  const bool far = a > 0.5f;
+  const float z = far ? half : a * a, r = ref_arc(far ? sqrtf(half) : a, z);
+  return copysignf(far ? 1.57079633f - 2.0f * r : r, x);
+}
+
+static inline float ref_acos(float x) {
+  const float a = fabsf(x), half = 0.5f * (1.0f - a);
+  const bool far = a > 0.5f;
+  const float z = far ? half : a * a, r = ref_arc(far ? sqrtf(half) : a, z), twice = 2.0f * r;
+  const float beyond = x < 0 ? 3.14159265f - twice : twice, inside = x < 0 ? 1.57079633f + r : 1.57079633f - r;
+  return far ? beyond : inside;
+}
+
+/* The sine of x + quarter * pi / 2 where |x| is at most REF_ANGLE_MOST, within 2 units in the last place. What is left of x
+ * behind multiples of pi / 2 is found in double, from the first 33 bits of pi / 2, whose multiples are exact, and the rest. */
+#define REF_ANGLE_MOST 800000.0f
+static inline float ref_sin_inside(float x, int32_t quarter) {
+  const double shift =
+      6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer, which is then in the low bits */
+  const double t = (double)x * 0.63661977236758134 + shift, n = t - shift;
+  const float f = (float)(((double)x - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11);
+  const int32_t which = (int32_t)n + quarter;
+  const float s = f * f;
+  float p = -1.951697745e-4f, q = 2.443819233e-5f;
+  p = p * s + 8.332175846e-3f;
+  p = p * s - 1.666665491e-1f;
+  q = q * s - 1.388736551e-3f;
+  q = q * s + 4.166664683e-2f;
+  const float sine = f == 0 ? f : f + f * (s * p), cosine = (1.0f - 0.5f * s) + s * s * q;
+  const float r = (which & 1) != 0 ? cosine : sine;
+  return (which & 2) != 0 ? -r : r;
 }
 
 #endif

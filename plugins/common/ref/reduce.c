@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { COLUMNS = 256, LANES = 64, SOME = 1024, PIECE = 1 << 20 };
+enum { COLUMNS = 256, LANES = REF_FOLD_LANES, SOME = 1024, PIECE = 1 << 20 };
 enum { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE };
 
 /* How a unit is computed. The results lie apart from each other in the operand; so many rows of them are stride apart. */
@@ -110,14 +110,6 @@ static bool fold_all(const ref_op *op, const columns *c, const char *x, const do
   return true;
 }
 
-/* Makes one of LANES results. */
-static void join(int type, int what, sums *s) {
-  const ref_fold fold = ref_fold_of(type, what);
-  const int64_t size = ref_type_bytes(type);
-  for (int64_t half = LANES / 2; half >= LANES / 8; half /= 2) fold(s, (const char *)s + half * size, half, 1, 1, 0);
-  fold(s, (const char *)s + size, 1, 1, LANES / 8 - 1, 1);
-}
-
 static int joins_by(int what) {
   return what == REF_FOLD_PROD || what == REF_FOLD_MAX || what == REF_FOLD_MIN ? what : REF_FOLD_SUM;
 }
@@ -144,7 +136,7 @@ static bool find_shift(const ref_op *op, const columns *c, const char *x, int64_
   most.exp = NULL;
   begin(r, REF_FOLD_MAX, (int)r->type, most.n, &s);
   if (!fold_all(op, &most, x, NULL, &s, work)) return false;
-  if (width < most.n) join((int)r->type, REF_FOLD_MAX, &s);
+  if (width < most.n) ref_fold_join((int)r->type, REF_FOLD_MAX, &s);
   ref_cast((int)r->type, &s, REF_TYPE_F64, shift, width);
   for (int64_t i = 0; i < most.n; i++)
     shift[i] = isinf(shift[width < most.n ? 0 : i]) ? 0 : shift[width < most.n ? 0 : i];
@@ -192,7 +184,7 @@ static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, 
     if (c.exp != NULL && !find_shift(op, &c, x, width, shift, &work)) return;
     begin(r, what, type, c.n, &s);
     if (!fold_all(op, &c, x, shift, &s, &work)) return;
-    if (is_long) join(type, joins_by(what), &s);
+    if (is_long) ref_fold_join(type, joins_by(what), &s);
     finish(r, type, shift, width, &s,
            (char *)outputs[0] + ((unit / across) * (uint64_t)along + (uint64_t)column) * c.size);
   }
