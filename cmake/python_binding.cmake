@@ -27,4 +27,11 @@ else()
   set(HEDDLE_PYTHON_INCLUDES "${python_headers}" "${numpy_headers}")
   set(HEDDLE_PYTHON_BUILT ON)
   add_subdirectory(bindings/python)
+  # Bytecode beside the links: where Python may not write it (PYTHONDONTWRITEBYTECODE, a folder of another user), each
+  # process would compile the package anew, which takes longer than to load a small model. Python checks each against its
+  # source.
+  add_custom_target(heddle_python_bytecode ALL
+    COMMAND "${CMAKE_COMMAND}" -E env --unset=PYTHONDONTWRITEBYTECODE
+      "${HEDDLE_PYTHON}" -m compileall -q "${HEDDLE_PYTHON_PACKAGE}"
+    VERBATIM)
 endif()

@@ -1,5 +1,5 @@
-/* The exponential function, for one size of vectors: the macros are those of onednn_rows_lanes.h. No include guard: it is read
- * once for each. */
+/* The exponential function, for one size of vectors: the macros are those of onednn_rows_lanes.h. No include guard:
+ * it is read once for each. */
 
 /* e^x for x <= 0 within 1 unit in the last place; 0 below the least denormal number, NaN for NaN. x = n ln 2 + r, and a
  * polynomial of r fitted to the least relative error over |r| <= ln 2 / 2. */

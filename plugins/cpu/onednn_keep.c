@@ -1,7 +1,7 @@
-/* Descriptions of products and convolutions, kept by an instance. To choose how to compute takes oneDNN some tens to some
- * hundreds of microseconds, and its own cache knows only what has become a primitive. A plan asks for one description many
- * times: for each of a network's equal layers, of a node alone and in its region, and again when the region is prepared.
- * That there is none is kept too. */
+/* Descriptions of products and convolutions, kept by an instance. To choose how to compute takes oneDNN some tens to
+ * some hundreds of microseconds, and its own cache knows only what has become a primitive. A plan asks for one
+ * description many times: for each of a network's equal layers, of a node alone and in its region, and again when
+ * the region is prepared. That there is none is kept too. */
 #include <pthread.h>
 
 #include "onednn_internal.h"

@@ -27,7 +27,8 @@ static bool read_tensor(const_dnnl_memory_desc_t md, int ndims, dnnl_dims_t dims
   return true;
 }
 
-/* An operand that is full or repeated along each dimension of the result. pixels: columns are all dimensions from the third on. */
+/* An operand that is full or repeated along each dimension of the result. pixels: columns are all dimensions from
+ * the third on. */
 static bool read_other(const_dnnl_memory_desc_t md, int ndims, const dnnl_dims_t result, bool pixels,
                        onednn_sgemm_post *out) {
   dnnl_dims_t dims, strides;

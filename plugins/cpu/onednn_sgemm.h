@@ -1,19 +1,22 @@
-/* Products of float32 by kernels that are compiled with the plugin, for CPUs with AVX2 and without AVX-512. oneDNN's way there
- * (gemm:jit) writes all its kernels when the first product runs: some 19 ms and 4 MB, more than a small model takes from
- * its file to its result. A product is read from the primitive descriptor that a plan was made with, and runs on the
- * arguments that the primitive would get, so that plans, layouts and parts are the same either way. */
+/* Products of float32 by kernels that are compiled with the plugin, for CPUs with AVX2 and without AVX-512. oneDNN's
+ * way there (gemm:jit) writes all its kernels when the first product runs: some 19 ms and 4 MB, more than a small
+ * model takes from its file to its result. A product is read from the primitive descriptor that a plan was made
+ * with, and runs on the arguments that the primitive would get, so that plans, layouts and parts are the same either
+ * way. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_SGEMM_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_SGEMM_H
 
 #include "onednn_internal.h"
 
-/* rows: of a, of depth elements; columns: of b, and of out. Strides are in elements, b_row from one row of b to the next. */
+/* rows: of a, of depth elements; columns: of b, and of out. Strides are in elements, b_row from one row of b to the
+ * next. */
 typedef struct onednn_sgemm_matrix {
   int64_t rows, columns, depth;
   int64_t a_row, a_col, b_row, b_col, out_row;
 } onednn_sgemm_matrix;
 
-/* What is computed on a result: an activation, or a binary operation with other[row * row_stride + column * column_stride]. */
+/* What is computed on a result: an activation, or a binary operation with other[row * row_stride + column *
+ * column_stride]. */
 typedef struct onednn_sgemm_post {
   dnnl_alg_kind_t alg;
   float alpha, beta;

@@ -1,5 +1,6 @@
-/* The kernels of onednn_sgemm.h for AVX2. A tile of 6 rows and 16 columns of the result stays in registers for a run of DEPTH
- * products; the columns of b that it needs are packed once for all rows, where there are rows enough for that to pay. */
+/* The kernels of onednn_sgemm.h for AVX2. A tile of 6 rows and 16 columns of the result stays in registers for a run
+ * of DEPTH products; the columns of b that it needs are packed once for all rows, where there are rows enough for
+ * that to pay. */
 #include <immintrin.h>
 #include <math.h>
 
@@ -63,8 +64,8 @@ TARGET static inline vec tanh_of(vec x) {
   return _mm256_blendv_ps(far, near, _mm256_cmp_ps(V_ABS(x), V_SET(0.35f), _CMP_LT_OQ));
 }
 
-/* x times the normal distribution at x. Its tail is (Abramowitz and Stegun, 7.1.26) a polynomial of t = 1 / (1 + p |x| / sqrt 2)
- * times e^(-x x / 2) / 2, within 8e-8. */
+/* x times the normal distribution at x. Its tail is (Abramowitz and Stegun, 7.1.26) a polynomial of t = 1 / (1 + p
+ * |x| / sqrt 2) times e^(-x x / 2) / 2, within 8e-8. */
 TARGET static inline vec gelu_erf(vec x) {
   const vec size = V_ABS(x), t = V_DIV(V_SET(1.0f), V_MULADD(size, V_SET(0.3275911f * 0.70710678f), V_SET(1.0f)));
   vec p = V_SET(1.061405429f);
