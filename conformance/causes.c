@@ -126,6 +126,8 @@ static const rule rules[] = {
     {"process/calls", "op.run", "numerics/* regions/* layouts/* threads/launches", true},
 
     /* what is left behind */
+    {"leaks/streams", NULL, "leaks/host-blocks leaks/devices leaks/instances process/descriptors process/threads",
+     true},
     {"process/children", NULL, "process/* leaks/*", true},
     {"process/descriptors", NULL, "process/inherited leaks/devices leaks/instances", true},
     {"process/threads", NULL, "process/thread_signals leaks/*", true},
@@ -135,8 +137,6 @@ static const rule rules[] = {
     {"process/child-kept", NULL, "process/functions", true},
     {"leaks/buffers", NULL, "leaks/*", true},
     {"leaks/runs", NULL, "leaks/launches leaks/host-blocks leaks/devices leaks/instances", true},
-    {"leaks/streams", NULL, "leaks/host-blocks leaks/devices leaks/instances process/descriptors process/threads",
-     true},
     {"leaks/views", NULL, "memory/adopt-freed leaks/host-blocks leaks/devices leaks/instances errors/no_memory*", true},
     {"leaks/launches", NULL,
      "process/descriptors leaks/host-blocks leaks/graphs leaks/devices leaks/instances errors/no_memory*", true},

@@ -47,6 +47,7 @@ static const heddle_psetting settings[] = {
     P_SETTING_PATH("nvrtc", "", "the library of NVRTC, which compiles the kernels; none: looked for; off: none"),
     P_SETTING_PATH("cublaslt", "", "the library of cuBLASLt; none: looked for; off: not used"),
     P_SETTING_PATH("cudnn", "", "the library of cuDNN; none: looked for; off: not used"),
+    P_SETTING_TEXT("tensor_cores", "", "off: does not use the plugin's own kernel for products in bfloat16"),
 };
 
 static const heddle_plugin table = GPU_PLUGIN("cuda", open_instance, settings);
