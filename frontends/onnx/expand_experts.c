@@ -315,5 +315,7 @@ void expand_experts(expansion *e) {
   const char *y = product(&m, &m.fc[0], rows, index);
   if (m.fc[2].w[0] != '\0') third = product(&m, &m.fc[2], rows, index);
   y = product(&m, &m.fc[1], activate(&m, y, third, fused), index);
-  x_give(e, 0, x_2(e, "Reshape", x_2(e, "MatMul", x_unsqueeze(e, weights, 1), y), x_1(e, "Shape", x)));
+  y = x_2(e, "Reshape", x_2(e, "MatMul", x_unsqueeze(e, weights, 1), y), x_1(e, "Shape", x));
+  x_int(e, "allowzero", 1);
+  x_give(e, 0, y);
 }

@@ -206,6 +206,12 @@ def test_many_rows(ctx, tmp_path):
         m.check(ctx, tmp_path)
 
 
+def test_no_rows(ctx, tmp_path):
+    for bits in (0, 4):
+        for tokens in ((0,), (1, 0), (0, 3)):
+            assert Mixture(1, tokens, k=2, bits=bits).run(ctx, tmp_path).shape == (*tokens, 32)
+
+
 def test_int8_where_it_is_asked_for(ctx, tmp_path):
     m = Mixture(6, (4,), width=64, inner=64, bits=4, block=32, k=2, accuracy_level=4, activation_type="silu")
     exact, fast = m.run(ctx, tmp_path), m.run(ctx, tmp_path, flags=FAST)

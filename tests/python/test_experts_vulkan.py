@@ -9,7 +9,7 @@ import lavapipe
 lavapipe.in_process()
 
 import capi  # noqa: E402
-from test_experts import test_activations, test_choices, test_halves, test_many_rows, test_packed_weights  # noqa: E402, F401
+from test_experts import test_activations, test_choices, test_halves, test_many_rows, test_no_rows, test_packed_weights  # noqa: E402, F401
 
 
 @pytest.fixture(scope="module")
