@@ -113,7 +113,7 @@ static heddle_status part_of(heddle__bound *b, uint32_t alloc, uint32_t device, 
   }
   heddle_device *dev = b->program->plan->devices[device].dev;
   if (!heddle__device_has_views(dev))
-    return heddle__fail_on(dev->name, err, HEDDLE_EINTERNAL, "the plan wants views of %s, whose plugin has none",
+    return heddle__fail_on(dev->name, err, HEDDLE_EINTERNAL, "the plan uses views on %s, whose plugin has none",
                            dev->name);
   heddle__part part = {alloc, device, offset, bytes, NULL};
   heddle_status s = dev->t->memory.view(dev->handle, parent, offset, bytes, &part.buffer, err);
@@ -255,7 +255,7 @@ static heddle_status make_events(heddle__bound *b, heddle_error *err) {
     const heddle__line *l = &b->lines[p->segments[i].stream];
     heddle_status s = l->t != NULL && l->t->event.create != NULL
                           ? l->t->event.create(l->dev->handle, &b->events[step], err)
-                          : heddle__fail(err, HEDDLE_EINTERNAL, "the plan wants an event of a device without any");
+                          : heddle__fail(err, HEDDLE_EINTERNAL, "the plan uses an event on a device without events");
     if (s != HEDDLE_OK) return heddle__prefix(err, s, "an event: ");
   }
   return HEDDLE_OK;

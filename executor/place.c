@@ -232,7 +232,7 @@ static heddle_status place_node(heddle__plan *plan, uint32_t i, complaint *c, he
       return s;
     }
     char text[400];
-    snprintf(text, sizeof text, "%s wants it on %s: %.300s", cause, plan->devices[device].dev->name, why.text);
+    snprintf(text, sizeof text, "%s places it on %s: %.300s", cause, plan->devices[device].dev->name, why.text);
     complain(c, n, HEDDLE_EUNSUPPORTED, plan->devices[device].dev->name, text);
     return HEDDLE_OK;
   }

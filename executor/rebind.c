@@ -80,7 +80,7 @@ static heddle_status lend(heddle__bound *b, const heddle__port *port, heddle_ten
                         (unsigned long long)granule);
   uint64_t align = plan->values[plan->instances[port->instance].value].align; /* more than 1 for compiled code */
   if ((uintptr_t)t->data % align != 0)
-    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "compiled code wants it aligned to %llu bytes",
+    return heddle__fail(err, HEDDLE_EUNSUPPORTED, "compiled code needs memory that is aligned to %llu bytes",
                         (unsigned long long)align);
   heddle__memory *memory = NULL;
   heddle_status s = heddle__memory_import(b->memory[port->alloc]->dev, t->data, t->bytes, 1, t, &memory, err);

@@ -150,7 +150,7 @@ static const option server_options[] = {
     {"session-memory", OPTION_COUNT, "MIB", offsetof(options, session_memory),
      "what a session may allocate; 4096 by default"},
     {"session-timeout", OPTION_COUNT, "S", offsetof(options, session_timeout),
-     "seconds after which a session ends; 0, the default: when its client wants"},
+     "seconds after which a session ends; 0, the default: when its client closes it"},
     {"idle-timeout", OPTION_COUNT, "S", offsetof(options, idle_timeout),
      "seconds of silence after which a client is gone; 60 by default"},
     {"allow-libraries", OPTION_FLAG, NULL, offsetof(options, allow_libraries),

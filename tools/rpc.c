@@ -121,7 +121,7 @@ static const option server_options[] = {
      "what a session may allocate, and its files may hold; 4096 by default"},
     {"packet-limit", OPTION_COUNT, "MIB", offsetof(options, packet_limit), "the longest message; 1024 by default"},
     {"session-timeout", OPTION_COUNT, "S", offsetof(options, session_timeout),
-     "seconds after which a session ends; 0, the default: when its client wants"},
+     "seconds after which a session ends; 0, the default: when its client closes it"},
     OPTION_INSECURE,
     OPTION_HELP,
     OPTION_END};

@@ -95,7 +95,7 @@ HEDDLE_API heddle_object *heddle_object_imported(const heddle_object *o, uint32_
  *   "name", i     the name of its i-th function, for lists; none past the end
  *   "find", name  a function by its name; none: there is no such function
  *   "save"        its bytes as load reads them, for heddle_pack; none: the bytes that it was loaded from
- * "bytes" and "name" are asked for once, after load; "find" by any thread, several at once. Functions are called as any other.
+ * "bytes" and "name" are called once, after load; "find" by any thread, several at once. Functions are called as any other.
  * Replaces an earlier loader of the kind; load NULL removes it. load is retained until the process ends. HEDDLE_EINVAL for a
  * kind that Heddle reads itself. Any thread. */
 HEDDLE_API heddle_status heddle_function_register_loader(const char *kind, heddle_function *load, heddle_error *err);

@@ -139,7 +139,7 @@ typedef struct heddle_generation {
 typedef enum heddle_generation_end {
   HEDDLE_GENERATION_STOP,    /* a stop token, which is the last in the list */
   HEDDLE_GENERATION_LENGTH,  /* max_tokens or max_length */
-  HEDDLE_GENERATION_CALLBACK /* it asked for no more */
+  HEDDLE_GENERATION_CALLBACK /* the callback ended it */
 } heddle_generation_end;
 
 typedef struct heddle_generated {

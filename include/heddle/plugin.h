@@ -167,8 +167,8 @@ typedef struct heddle_parray {
 
 enum { HEDDLE_LOG_ERROR = 0, HEDDLE_LOG_WARN, HEDDLE_LOG_INFO, HEDDLE_LOG_DEBUG, HEDDLE_LOG_TRACE };
 
-/* Since 1.2. The head of an extension: data or functions that this header does not define. Whoever defines one owns its
- * name ("example.com/power") and its version. A reader follows next and skips every name that it does not know. The
+/* Since 1.2. The head of an extension: data or functions that this header does not define. Its name ("example.com/power")
+ * and version are those of its author. A reader follows next and skips every name that it does not know. The
  * host refuses a plugin whose chain has more than 64 members or one without a name. */
 typedef struct heddle_pextension {
   uint32_t struct_size; /* of the whole struct that begins with this head */
@@ -245,7 +245,7 @@ typedef struct heddle_host {
   /* The most threads that run_parallel uses, the caller included. */
   uint32_t (*parallelism)(void *ctx);
 
-  /* Since 1.2. Tells whether the host's current call on this thread should end early: op.run of an inline device, query
+  /* Since 1.2. Reports whether the host's current call on this thread should end early: op.run of an inline device, query
    * or prepare. A task of run_parallel counts as part of its caller's call. Returns HEDDLE_OK, or HEDDLE_ETIMEOUT or
    * HEDDLE_ECANCELED; in the latter cases the call returns that status, and what it has written does not matter. After
    * the first request to stop, every query returns the same until the call returns. Query it every few milliseconds of

@@ -76,14 +76,14 @@ HEDDLE_API heddle_status heddle_verify(const char *path, const char *trust, hedd
  * heddle_key_callback describes. HEDDLE_EDENIED: it is not encrypted with this key, or was changed. Any thread; blocks. */
 HEDDLE_API heddle_status heddle_decrypt(const char *path, const char *out_path, const char *key, heddle_error *err);
 
-/* Gives the key that has an id, 32 bytes, which are erased after use; HEDDLE_ENOTFOUND: the next source is asked. May be
+/* Gives the key that has an id, 32 bytes, which are erased after use; HEDDLE_ENOTFOUND: the next source is tried. May be
  * called by several threads. */
 typedef heddle_status (*heddle_key_fn)(void *user, const char *key_id, unsigned char key[32], heddle_error *err);
 
-/* Sets what this process asks for the keys of encrypted files; NULL: nothing. The key of a file is looked for in: the
- * file that the call names (key of heddle_model_options, heddle_read_limits), else that of the setting key_file
- * (HEDDLE_KEY_FILE); this function; the variable HEDDLE_KEY, which holds the text of an encryption key. When this
- * returns, the function before is not called any more. ask does not call it. Any thread; waits for calls of ask. */
+/* Sets the function that gives this process the keys of encrypted files; NULL: none. The key of a file is looked for
+ * in: the file that the call names (key of heddle_model_options, heddle_read_limits), else that of the setting
+ * key_file (HEDDLE_KEY_FILE); this function; the variable HEDDLE_KEY, which holds the text of an encryption key. When
+ * this returns, the function before is not called any more. ask does not call it. Any thread; waits for calls of ask. */
 HEDDLE_API heddle_status heddle_key_callback(heddle_key_fn ask, void *user, heddle_error *err);
 
 #ifdef __cplusplus

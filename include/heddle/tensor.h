@@ -74,7 +74,7 @@ HEDDLE_API heddle_status heddle_tensor_wait(heddle_tensor *t, uint64_t timeout_n
  * any thread. Strides are always written. bool is (6, 8). Read-only memory needs the versioned form (else
  * HEDDLE_EUNSUPPORTED). Device memory is exported as the vendor's handle (a cl_mem, an address; byte_offset 0), with
  * the device's DLPack type and its number within the plugin; HEDDLE_EUNSUPPORTED where the plugin has no such handles.
- * The memory holds what Heddle was asked to write: the writes of a call are done on return, those of a run once the run
+ * Earlier writes are in the memory: those of a call are done on return, those of a run once the run
  * was waited for. */
 HEDDLE_API heddle_status heddle_tensor_to_dlpack(heddle_tensor *t, struct DLManagedTensor **out, heddle_error *err);
 HEDDLE_API heddle_status heddle_tensor_to_dlpack_versioned(heddle_tensor *t, struct DLManagedTensorVersioned **out,

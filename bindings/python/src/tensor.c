@@ -264,7 +264,7 @@ static PyObject *tensor_copy_from(PyObject *self, PyObject *other) {
 
 static PyObject *tensor_copy_to(PyObject *self, PyObject *other) {
   if (!heddle_py_is_tensor(other))
-    return PyErr_Format(PyExc_TypeError, "copy_to wants a Tensor, not %R", Py_TYPE(other));
+    return PyErr_Format(PyExc_TypeError, "copy_to takes a Tensor, not %R", Py_TYPE(other));
   return tensor_copy_from(other, self);
 }
 

@@ -74,7 +74,7 @@ inline DLDataType String2DLDataType(const std::string &text) {
   throw Error("unknown type " + text);
 }
 
-// A type of elements, with what is asked of it.
+// A type of elements, with its queries.
 class DataType {
 public:
   enum TypeCode { kInt = kDLInt, kUInt = kDLUInt, kFloat = kDLFloat, kHandle = kDLOpaqueHandle, kBFloat = kDLBfloat };

@@ -15,7 +15,7 @@
 namespace tvm {
 namespace runtime {
 
-// What runtime.GetDeviceAttr is asked for.
+// The attributes that runtime.GetDeviceAttr returns.
 enum DeviceAttrKind : int {
   kExist = 0,
   kMaxThreadsPerBlock = 1,
