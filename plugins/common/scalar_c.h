@@ -113,4 +113,26 @@ static inline int64_t signed_pow(int64_t x, int64_t y) {
   return (int64_t)unsigned_pow((uint64_t)x, (uint64_t)y);
 }
 
+/* What integers of up to 32 bits need not take 64 for: divisions. */
+static inline int32_t short_div(int32_t x, int32_t y) {
+  return y == 0 ? 0 : y == -1 ? (int32_t)(0 - (uint32_t)x) : x / y;
+}
+
+static inline int32_t short_rem(int32_t x, int32_t y) {
+  return y == 0 || y == -1 ? 0 : x % y;
+}
+
+static inline int32_t short_mod(int32_t x, int32_t y) {
+  const int32_t r = short_rem(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+static inline uint32_t short_unsigned_div(uint32_t x, uint32_t y) {
+  return y == 0 ? 0 : x / y;
+}
+
+static inline uint32_t short_unsigned_rem(uint32_t x, uint32_t y) {
+  return y == 0 ? 0 : x % y;
+}
+
 #endif

@@ -7,12 +7,7 @@
 #define S_NUM(x) x
 #define S_EXP(x) exp(x)
 #define S_TANH(x) tanh(x)
-#define S_SIGMOID(x) sigmoid(x)
-
-static inline double sigmoid(double x) {
-  const double e = exp(-fabs(x)), r = 1 / (1 + e);
-  return x < 0 ? e * r : r;
-}
+#define S_SIGMOID(x) real_sigmoid(x)
 
 #define LANES_TABLE ref_lanes_f64
 #include "lanes_real.h"

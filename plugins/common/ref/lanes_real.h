@@ -4,6 +4,11 @@
 #define S_REM(x, y) S_LIBM(fmod)(x, y)
 #define S_MOD(x, y) real_mod(x, y)
 
+static inline S_REAL real_sigmoid(S_REAL x) {
+  const S_REAL e = S_LIBM(exp)(-S_LIBM(fabs)(x)), r = 1 / (1 + e);
+  return x < 0 ? e * r : r;
+}
+
 #define LANES_LEAST(T) (-(T)INFINITY)
 #define LANES_MOST(T) ((T)INFINITY)
 #define LANES_REAL(name, n, cost, ...) LANES_##n(name##_real, S_REAL, S_REAL, S_REAL, cost, __VA_ARGS__)
