@@ -227,15 +227,20 @@ static bool fail_alike(const check *a, const check *b) {
          (a->call != 0 || a->fault == KIT_FAULT_DIED);
 }
 
+/* Case j follows from case i, and so does what followed from it. */
+static void put_under(check_list *list, size_t j, size_t i) {
+  for (size_t n = 0; n < list->count; n++)
+    if (list->data[n].outcome == CHECK_FAIL && list->data[n].cause == j + 1) list->data[n].cause = i + 1;
+  list->data[j].cause = i + 1;
+}
+
 static void join_alike(check_list *list) {
   for (size_t i = 0; i < list->count; i++) {
     if (!is_open(&list->data[i])) continue;
     for (size_t j = i + 1; j < list->count; j++) {
       check *c = &list->data[j];
       if (!is_open(c) || !fail_alike(&list->data[i], c)) continue;
-      for (size_t n = 0; n < list->count; n++) /* what followed from it follows from the first too */
-        if (list->data[n].outcome == CHECK_FAIL && list->data[n].cause == j + 1) list->data[n].cause = i + 1;
-      c->cause = i + 1;
+      put_under(list, j, i);
     }
   }
 }
@@ -259,11 +264,11 @@ static void join_numerics(check_list *list) {
     if (!is_open(cause) || strcmp(cause->what->name, "numerics/run") != 0) continue;
     for (size_t j = 0; j < list->count; j++) {
       check *c = &list->data[j];
-      if (j == i || !is_open(c) || is_cause(list, c)) continue;
+      if (j == i || !is_open(c) || (is_cause(list, c) && strcmp(c->what->name, "numerics/run") == 0)) continue;
       const bool same = strcmp(c->group->name, "numerics") == 0 && strcmp(c->word, cause->word) == 0;
       const bool of_all = c->word[0] == '\0' || strcmp(c->group->name, "regions") == 0;
       if ((same || all || of_all) && is_among("numerics/* regions/* layouts/* threads/launches", c->what->name))
-        c->cause = i + 1;
+        put_under(list, j, i);
     }
   }
 }

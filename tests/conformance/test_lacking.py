@@ -34,5 +34,5 @@ def test_failed_work_without_waits(of, failed):
     done = tool("check-plugin", LACKING, "--no-store", "--jobs", 2, "--timeout", 4, "--json", "--only", "fences/failed-*",
                 "--only", "events/failure", "--set", f"lacking.of={FOLDER / f'libheddle_plugin_{of}.so'}",
                 "--set", "lacking.lacks=fence.1")
-    cases = {c["name"]: c["result"] for c in json.loads(done.stdout)["cases"]}
-    assert len(cases) == 4 and [name for name in cases if cases[name] != "pass"] == failed, done.stdout
+    cases = {c["name"]: c["result"] for c in json.loads(done.stdout)["cases"] if "consequence_of" not in c}
+    assert len(cases) >= 4 and [name for name in cases if cases[name] != "pass"] == failed, done.stdout

@@ -63,10 +63,12 @@ def net(tmp_path_factory):
     """A folder with net.onnx, whose weights of 2 MiB are packed, its input, net.heddle for cpu, and the right output."""
     folder = tmp_path_factory.mktemp("net")
     rng = np.random.default_rng(5)
-    w, b = rng.normal(size=(1024, 512)).astype(np.float32), rng.normal(size=512).astype(np.float32)
-    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["t"]), helper.make_node("Relu", ["t"], ["y"])]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [1, 1024])], [helper.make_tensor_value_info("y", 1, [1, 512])],
-                              [numpy_helper.from_array(w, "w"), numpy_helper.from_array(b, "b")])
+    w, b = rng.normal(size=(1024, 64, 3, 3)).astype(np.float32), rng.normal(size=1024).astype(np.float32)
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["image"]), helper.make_node("Conv", ["image", "w", "b"], ["t"]),
+             helper.make_node("Relu", ["t"], ["y"])]
+    tensors = {"w": w, "b": b, "shape": np.array([-1, 64, 4, 4], np.int64)}
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, [1, 1024])],
+                              [helper.make_tensor_value_info("y", 1, [1, 1024, 2, 2])], [numpy_helper.from_array(t, n) for n, t in tensors.items()])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "net.onnx")
     np.save(folder / "x.npy", rng.normal(size=(1, 1024)).astype(np.float32))
     good("pack", folder / "net.onnx", "--for", "cpu", "-o", folder / "net.heddle", TMPDIR=str(folder))

@@ -118,6 +118,7 @@ PATTERNS = {  # name: model and input, the operator that is made, and by how man
 
 def runtime(proto, feed, all_optimisations=True):
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")  # no sums that stop at 16 bits where the CPU lacks VNNI
     level = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if all_optimisations else level.ORT_DISABLE_ALL
     options.log_severity_level = 3
