@@ -90,8 +90,8 @@ template <typename T> void close(T *object) noexcept {
   if (object != nullptr) destroy(object->host, object);
 }
 
-heddle_status device_open(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options, heddle_pdevice **out,
-                          heddle_error *err) noexcept {
+heddle_status device_open(heddle_pinstance *self, uint32_t index, const heddle_pdevice_options *options,
+                          heddle_pdevice **out, heddle_error *err) noexcept {
   if (index != 0) return p_fail(err, HEDDLE_ENODEV, 0, "cpp:%u: there is one device, cpp:0", index);
   if (HEDDLE_HAS(heddle_pdevice_options, options, settings) && options->settings.count > 0)
     return p_fail(err, HEDDLE_EINVAL, 0, "cpp:0: there is no setting '%.100s' of one device",
