@@ -21,7 +21,7 @@ def numbers(dtype, *shape):
     return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
 
 
-def weights(dtype, *shape):
+def half_range(dtype, *shape):
     """int8 of half the range: where a CPU has no VNNI, ONNX Runtime's sums of two products with uint8 stop at 16 bits."""
     return numbers(dtype, *shape) // 2 if dtype == np.int8 else numbers(dtype, *shape)
 
@@ -158,7 +158,7 @@ def quantised_attentions():
         for uni in (0, 1):
             for dtype in (np.uint8, np.int8):
                 for columns in (False, True):
-                    t = {"w": weights(dtype, 8, 3 * d), "c": floats(3 * d), "xs": F32(0.02), "xz": np.uint8(120),
+                    t = {"w": half_range(dtype, 8, 3 * d), "c": floats(3 * d), "xs": F32(0.02), "xz": np.uint8(120),
                          "ws": np.abs(floats(3 * d)) * F32(0.01) if columns else F32(0.01),
                          "wz": numbers(dtype, 3 * d) if columns else dtype(5)}
                     names = ["x", "w", "c", "xs", "ws", "m" if m is not None else "", "xz", "wz"]
@@ -178,7 +178,7 @@ def quantised_attentions():
             for columns in (False, True):
                 shape = (dirs, 16) if columns else (dirs,)
                 zero = np.zeros(shape, dtype) if columns or dtype == np.int8 else np.full(shape, 128, dtype)
-                t = {"w": weights(dtype, dirs, 3, 16), "r": weights(dtype, dirs, 4, 16), "b": floats(dirs, 32, scale=0.2), "wz": zero,
+                t = {"w": half_range(dtype, dirs, 3, 16), "r": half_range(dtype, dirs, 4, 16), "b": floats(dirs, 32, scale=0.2), "wz": zero,
                      "rz": zero, "ws": np.full(shape, 0.004, F32), "rs": np.full(shape, 0.003, F32)}
                 yield (f"DynamicQuantizeLSTM-{direction}-{dtype.__name__}-{int(columns)}",
                        [node("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"], ("y", "h", "c"),
@@ -278,7 +278,7 @@ def quantised():
                            [node("QGemm", inputs, transB=trans, alpha=0.5)], {"a": numbers(dtype, 3, 6)}, w,
                            typed("y", dtype if len(inputs) == 9 else F32))
         for columns in (False, True):
-            w = {"b": numbers(dtype, 6, 5), "bs": np.abs(floats(5)) if columns else F32(0.02),
+            w = {"b": half_range(dtype, 6, 5), "bs": np.abs(floats(5)) if columns else F32(0.02),
                  "bz": numbers(dtype, 5) if columns else zero[1], "bias": floats(5)}
             for inputs in (["a", "b", "bs"], ["a", "b", "bs", "bz"], ["a", "b", "bs", "bz", "bias"], ["a", "b", "bs", "", "bias"]):
                 yield (f"DynamicQuantizeMatMul-{name}-{int(columns)}-{'.'.join(inputs)}",
