@@ -278,20 +278,18 @@ heddle_status device_describe(heddle_pinstance *, uint32_t index, heddle_pdevice
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 // clang-format off
 constexpr heddle_device_table device_table = {sizeof device_table, close<heddle_pdevice>, device_open, device_query,
-    fine<heddle_pdevice *, heddle_error *>,
-    fine<heddle_pdevice *, uint64_t, heddle_error *>};
+    fine<heddle_pdevice *, heddle_error *>, fine<heddle_pdevice *, uint64_t, heddle_error *>};
 constexpr heddle_memory_table memory_table = {sizeof memory_table, memory_free, memory_alloc, nullptr, memory_import};
 constexpr heddle_copy_table copy_table = {sizeof copy_table, copy, copy, copy_write, copy_read, copy, copy_fill};
 constexpr heddle_stream_table stream_table = {sizeof stream_table, release<heddle_pstream>, stream_create,
-    fine<heddle_pstream *, heddle_error *>,
-    fine<heddle_pstream *, uint64_t, heddle_error *>, fine<heddle_pstream *, heddle_error *>};
+    fine<heddle_pstream *, heddle_error *>, fine<heddle_pstream *, uint64_t, heddle_error *>,
+    fine<heddle_pstream *, heddle_error *>};
 constexpr heddle_op_table op_table = {sizeof op_table, release<heddle_plaunch>, release<heddle_pop>, op_query, op_prepare,
     op_bind, op_run, nullptr, op_list};
 constexpr heddle_plugin root = {sizeof root, HEDDLE_ABI_MAJOR, HEDDLE_ABI_MINOR, P_FEATURES, P_BUILD, "cpp",
     close<heddle_pinstance>, open_instance, device_count, device_describe, &device_table, &memory_table, &copy_table,
     &stream_table, nullptr, nullptr, &op_table};
 // clang-format on
-
 } // namespace
 
 const heddle_plugin *heddle_plugin_entry(const heddle_host *host, heddle_error *err) {
