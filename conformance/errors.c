@@ -62,52 +62,24 @@ static heddle_status no_offer(void *sink, const heddle_poffer *offer, heddle_err
   return HEDDLE_OK;
 }
 
-static void query_operator(kit *k, attempt *a) {
-  a->absent = !k->t.has_op;
-  if (a->absent) return;
-  static const int64_t shape[1] = {4};
-  heddle_pvalue values[2] = {
-      {.struct_size = sizeof values[0], .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = shape, .ndim = 1}};
-  values[1] = values[0];
-  static const int32_t in = 0, out = 1;
-  heddle_pnode node = {.struct_size = sizeof node,
-                       .opset = 18,
-                       .domain = "",
-                       .op = "NoSuchOperator",
-                       .name = "the_node",
-                       .inputs = &in,
-                       .outputs = &out,
-                       .n_inputs = 1,
-                       .n_outputs = 1};
-  heddle_pregion region = {.struct_size = sizeof region,
-                           .nodes = {&node, 1, sizeof node},
-                           .values = {values, 2, sizeof values[0]},
-                           .inputs = &in,
-                           .outputs = &out,
-                           .n_inputs = 1,
-                           .n_outputs = 1};
-  bool offered = false;
-  a->status = k->t.op.query(k->instance, k->index, &region, no_offer, &offered, a->err);
-  if (offered) kit_fail(k, "op.query made an offer for an operator that there is not");
-}
-
-/* Functions beside these that take an index; HEDDLE_OK where the plugin lacks the function. */
-static heddle_status beyond_op(kit *k, attempt *a) {
+/* op.query about a region of one node, of four float32 numbers; *offered: whether it made an offer. */
+static heddle_status query_one(kit *k, attempt *a, uint32_t index, const char *op, uint32_t opset, uint32_t since,
+                               bool *offered) {
   static const int64_t shape[1] = {4};
   const heddle_pvalue value = {
       .struct_size = sizeof value, .dtype = {HEDDLE_DTYPE_FLOAT, 32, 1}, .shape = shape, .ndim = 1};
   const heddle_pvalue values[2] = {value, value};
   static const int32_t in = 0, out = 1;
   const heddle_pnode node = {.struct_size = sizeof node,
-                             .opset = 14,
+                             .opset = opset,
                              .domain = "",
-                             .op = "Relu",
+                             .op = op,
                              .name = "the_node",
                              .inputs = &in,
                              .outputs = &out,
                              .n_inputs = 1,
                              .n_outputs = 1,
-                             .since_version = 14};
+                             .since_version = since};
   const heddle_pregion region = {.struct_size = sizeof region,
                                  .nodes = {&node, 1, sizeof node},
                                  .values = {values, 2, sizeof values[0]},
@@ -115,8 +87,21 @@ static heddle_status beyond_op(kit *k, attempt *a) {
                                  .outputs = &out,
                                  .n_inputs = 1,
                                  .n_outputs = 1};
+  return k->t.op.query(k->instance, index, &region, no_offer, offered, a->err);
+}
+
+static void query_operator(kit *k, attempt *a) {
   bool offered = false;
-  return k->t.op.query(k->instance, k->n_devices, &region, no_offer, &offered, a->err);
+  a->absent = !k->t.has_op;
+  if (a->absent) return;
+  a->status = query_one(k, a, k->index, "NoSuchOperator", 18, 0, &offered);
+  if (offered) kit_fail(k, "op.query made an offer for an operator that there is not");
+}
+
+/* Functions beside these that take an index; HEDDLE_OK where the plugin lacks the function. */
+static heddle_status beyond_op(kit *k, attempt *a) {
+  bool offered = false;
+  return query_one(k, a, k->n_devices, "Relu", 14, 14, &offered);
 }
 
 /* A plugin that has one device may take the index of its pure functions for that of the device. */

@@ -66,12 +66,13 @@ static void note(const char *_Atomic *to, const char *name, const void *caller) 
   F(int, on_exit, (void (*at_end)(int, void *), void *arg), (at_end, arg), 1) \
   F(int, __register_atfork, (void (*a)(void), void (*b)(void), void (*c)(void), void *file), (a, b, c, file), 1)
 
-#define DEFINE(result, name, parameters, arguments, counts) \
+/* to: where a call that counts is noted. */
+#define DEFINE(to, result, name, parameters, arguments, counts) \
   result name parameters; \
   typedef result(*name##_fn) parameters; \
   EXPORT result name parameters { \
     REAL(name) \
-    if (counts) note(&shared, #name, CALLER); \
+    if (counts) note(to, #name, CALLER); \
     return next arguments; \
   }
 #define DEFINE_VOID(name, parameters, arguments) \
@@ -83,7 +84,8 @@ static void note(const char *_Atomic *to, const char *name, const void *caller) 
     next arguments; \
   }
 
-FUNCTIONS(DEFINE)
+#define DEFINE_SHARED(...) DEFINE(&shared, __VA_ARGS__)
+FUNCTIONS(DEFINE_SHARED)
 DEFINE_VOID(srand, (unsigned seed), (seed))
 DEFINE_VOID(srandom, (unsigned seed), (seed))
 DEFINE_VOID(srand48, (long seed), (seed))
@@ -167,14 +169,7 @@ EXPORT int dprintf(int fd, const char *format, ...) {
   F(size_t, fwrite, (const void *from, size_t bytes, size_t n, FILE *file), (from, bytes, n, file), is_program(file)) \
   F(ssize_t, write, (int fd, const void *from, size_t bytes), (fd, from, bytes), \
     fd == STDOUT_FILENO || fd == STDERR_FILENO)
-#define DEFINE_WRITER(result, name, parameters, arguments, counts) \
-  result name parameters; \
-  typedef result(*name##_fn) parameters; \
-  EXPORT result name parameters { \
-    REAL(name) \
-    if (counts) note(&printed, #name, CALLER); \
-    return next arguments; \
-  }
+#define DEFINE_WRITER(...) DEFINE(&printed, __VA_ARGS__)
 WRITERS(DEFINE_WRITER)
 
 typedef void (*perror_fn)(const char *text);

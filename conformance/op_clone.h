@@ -15,7 +15,7 @@ typedef struct op_clone {
 } op_clone;
 
 op_clone op_clone_make(kit *k, const heddle_pregion *region, int form);
-/* From here on whoever touches it dies. */
+/* After this an access to it ends the process. */
 void op_clone_gone(op_clone *c);
 void op_clone_free(op_clone *c);
 

@@ -1,4 +1,4 @@
-/* A refused allocation is told on the standard error output.
+/* A refused allocation is printed to standard error.
  * caught by: process/output
  * says: standard outputs */
 #include "base.h"
