@@ -26,6 +26,7 @@ heddle_part(CONTROL "Models with If, Loop, Scan, or shapes that only a run gives
 heddle_part(DIMENSIONS "Numbers for the dimensions of a graph that have names")
 heddle_part(DLOPEN "Plugins in files; OFF: only those that are linked in")
 heddle_part(EXPLAIN "Plans as text, JSON and pictures" executor/explain/*.c)
+heddle_part(FOLD "Operators on values that decide shapes, computed while planning; OFF: shapes follow from constants alone")
 heddle_part(FUSION "Regions of several nodes, as plugins propose them")
 heddle_part(GENERATE "Generators: tokens of language models" generate/*.c)
 heddle_part(IN_FLIGHT "Executors with several runs in flight")
@@ -46,8 +47,8 @@ heddle_part(SURVIVE "Retry and failover of failed runs" executor/survive/*.c)
 heddle_part(WEIGHTS "The cache of packed weights" executor/weights/*.c)
 heddle_part(TVM "libheddle_tvm: libraries that TVM compiled, and TVM's C API")
 
-# Plugins and their kernels know two of them.
-foreach(part IN ITEMS FUSION LANES)
+# Plugins and their kernels know three of them.
+foreach(part IN ITEMS FUSION LANES RANGES)
   if(NOT HEDDLE_${part})
     add_compile_definitions(HEDDLE_NO_${part})
   endif()

@@ -26,6 +26,9 @@
 #ifndef HEDDLE_HAS_EXPLAIN
 #define HEDDLE_HAS_EXPLAIN 1 /* executor/explain: plans as text, JSON and pictures */
 #endif
+#ifndef HEDDLE_HAS_FOLD
+#define HEDDLE_HAS_FOLD 1 /* executor/fold.c: operators on values that decide shapes, while planning */
+#endif
 #ifndef HEDDLE_HAS_FUSION
 #define HEDDLE_HAS_FUSION 1 /* regions of several nodes that plugins propose */
 #endif

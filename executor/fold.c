@@ -7,10 +7,12 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "core/tensor.h"
 #include "graph/infer.h"
 #include "graph/general.h"
 
+#if HEDDLE_HAS_FOLD
 #define MAX_ELEMENTS 4096             /* of a result that is made here element by element before a kernel is asked */
 #define MAX_BYTES (UINT64_C(1) << 20) /* of a result that is kept */
 #define MAX_ROOM (UINT64_C(1) << 30)  /* of all larger ones */
@@ -329,3 +331,23 @@ void heddle__fold_forget(heddle__plan *plan, heddle__fold_room *room) {
   heddle__free(room->blocks);
   *room = (heddle__fold_room){0};
 }
+#else
+
+heddle_status heddle__fold(heddle__plan *plan, heddle__fold_room *room, const heddle__node *node,
+                           const heddle__known *const *inputs, heddle__known *outs, uint32_t which, bool keep,
+                           heddle_error *err) {
+  (void)room, (void)inputs, (void)outs, (void)which, (void)keep;
+  heddle_status s = heddle__left_out(err, "operators on values that decide shapes", "HEDDLE_FOLD");
+  s = heddle__prefix(err, s, "%s: node '%s': ", plan->req.graph->source, node->name);
+  return heddle__at_node(s, err, (uint32_t)(node - plan->req.graph->nodes), node->name);
+}
+
+void heddle__fold_forget(heddle__plan *plan, heddle__fold_room *room) {
+  (void)plan, (void)room;
+}
+
+bool heddle__fold_knows(const char *op) {
+  (void)op;
+  return false;
+}
+#endif

@@ -3,7 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/parts.h"
 #include "executor/fold.h"
+
+#if HEDDLE_HAS_FOLD
 
 enum {
   ADD,
@@ -104,3 +107,4 @@ bool heddle__fold_number(const char *name, const heddle__number *in, uint32_t n,
   out->value = (double)out->whole;
   return true;
 }
+#endif

@@ -239,15 +239,16 @@ static void count_bytes(heddle__states *all) {
   atomic_store_explicit(&all->bytes, sum, memory_order_relaxed);
 }
 
+#if HEDDLE_HAS_STATE
 heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg) {
-  return HEDDLE_HAS_STATE && ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1]
-                                                                           : NULL;
+  return ex->states != NULL && ex->args[arg].state > 0 ? &ex->states->at[ex->args[arg].state - 1] : NULL;
 }
 
 heddle__state *heddle__state_of_output(const heddle_executor *ex, uint32_t output) {
-  const uint32_t state = HEDDLE_HAS_STATE && ex->states != NULL ? ex->results[output].state : 0;
+  const uint32_t state = ex->states != NULL ? ex->results[output].state : 0;
   return state > 0 ? &ex->states->at[state - 1] : NULL;
 }
+#endif
 
 /* ---- between runs */
 

@@ -5,6 +5,7 @@
 #ifndef HEDDLE_EXECUTOR_STATES_H
 #define HEDDLE_EXECUTOR_STATES_H
 
+#include "core/parts.h"
 #include "executor/course.h"
 
 /* Memory for values of different shapes: of a device, or the host's. It counts its users: state values, and tensors that
@@ -93,7 +94,19 @@ heddle_status heddle__state_write(heddle_executor *ex, heddle__state *st, const 
 heddle_status heddle__state_tensor(const heddle__state *st, heddle_tensor **out, heddle_error *err);
 
 /* The state value with that input or output; NULL: it is none. */
+#if HEDDLE_HAS_STATE
 heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg);
 heddle__state *heddle__state_of_output(const heddle_executor *ex, uint32_t output);
+#else /* known where it is used, so that what writes and reads states falls away */
+static inline heddle__state *heddle__state_of_arg(const heddle_executor *ex, uint32_t arg) {
+  (void)ex, (void)arg;
+  return NULL;
+}
+
+static inline heddle__state *heddle__state_of_output(const heddle_executor *ex, uint32_t output) {
+  (void)ex, (void)output;
+  return NULL;
+}
+#endif
 
 #endif

@@ -348,6 +348,7 @@ static heddle_status op_bind(heddle_pop *op, heddle_pstream *stream, const heddl
 
 /* ---------------------------------------------------------------- resize */
 
+#ifndef HEDDLE_NO_RANGES
 enum { RESIZED = 32 /* operands of a launch that can be resized */ };
 
 /* Where the operands of the new shapes are; an operand that needs no buffer at its bound needs none now. */
@@ -394,6 +395,7 @@ static heddle_status op_resize(heddle_plaunch *launch, const heddle_pregion *reg
   set_kernel(launch, launch->own);
   return HEDDLE_OK;
 }
+#endif
 
 static void run_part(void *arg, uint32_t i, uint32_t n) {
   heddle_plaunch *launch = arg;
@@ -433,9 +435,11 @@ const heddle_op_table cpu_op_table = {
     .prepare = op_prepare,
     .bind = op_bind,
     .run = op_run,
+    .list = op_list,
 #ifndef HEDDLE_NO_FUSION
     .partition = cpu_partition,
 #endif
-    .list = op_list,
+#ifndef HEDDLE_NO_RANGES
     .resize = op_resize,
+#endif
 };

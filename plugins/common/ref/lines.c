@@ -1,4 +1,4 @@
-/* Loops over 16 places at a time, compiled for AVX-512, AVX2 with FMA, and the least that there is. */
+/* Loops over 16 places at a time (4 in a build for its size), compiled for AVX-512, AVX2 with FMA, and the least that there is. */
 #include "lines.h"
 
 #include "types.h"
@@ -8,7 +8,7 @@
 #ifndef HEDDLE_NO_LANES
 enum { PLACES = 16, MOST_BLOCKS = 4, MOST_LINES = 8, MOST_TAPS = 4, MOST_TAP_LINES = 2 };
 #else /* a build for its size */
-enum { PLACES = 16, MOST_BLOCKS = 1, MOST_LINES = 1, MOST_TAPS = 1, MOST_TAP_LINES = 1 };
+enum { PLACES = 4, MOST_BLOCKS = 1, MOST_LINES = 1, MOST_TAPS = 1, MOST_TAP_LINES = 1 };
 #endif
 typedef float places __attribute__((vector_size(PLACES * sizeof(float))));
 
@@ -63,12 +63,16 @@ INSIDE void sum_any(const ref_lines *l) {
 }
 
 INSIDE void load(const float *from, int64_t step, places *out) {
+#ifdef HEDDLE_NO_LANES
+  for (int i = 0; i < PLACES; i++) (*out)[i] = from[i * step];
+#else
   places x, y;
   memcpy(out, from, sizeof *out);
   if (step == 1) return;
   x = *out;
   memcpy(&y, from + PLACES, sizeof y);
   *out = __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#endif
 }
 
 /* The sums of some blocks of 16 places of some lines, of a step of 1 or 2; n of them are kept. */

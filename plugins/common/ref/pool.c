@@ -51,37 +51,38 @@ heddle_status ref_pool_read(const ref_node *n, ref_pool *f, heddle_error *err) {
   return HEDDLE_OK;
 }
 
-/* One row of the result: each tap of the window in turn over the row, where it is inside the input. NaN wins over
- * numbers and stays. */
-static void max_row(const ref_window *w, const float *plane, int64_t z, int64_t y, float *out) {
-  const bool wide = w->kernel[2] > w->in[2]; /* then a place has fewer taps inside than the window has in all */
-  int64_t z0, z1, y0, y1, x0, x1;
-  for (int64_t x = 0; x < w->out[2]; x++) out[x] = -INFINITY;
-  ref_window_taps(w, 0, z, z, &z0, &z1);
-  ref_window_taps(w, 1, y, y, &y0, &y1);
-  ref_window_taps(w, 2, 0, wide ? 0 : w->out[2] - 1, &x0, &x1);
-  for (int64_t kz = z0; kz < z1; kz++) {
-    const int64_t iz = z * w->stride[0] + kz * w->dilation[0] - w->pad[0];
-    for (int64_t ky = y0; ky < y1; ky++) {
-      const int64_t iy = y * w->stride[1] + ky * w->dilation[1] - w->pad[1];
-      const float *line = plane + (iz * w->in[1] + iy) * w->in[2];
-      for (int64_t x = 0; wide && x < w->out[2]; x++) {
-        ref_window_taps(w, 2, x, x, &x0, &x1);
-        for (int64_t kx = x0; kx < x1; kx++) {
-          const float v = line[x * w->stride[2] + kx * w->dilation[2] - w->pad[2]];
-          out[x] = v > out[x] || v != v ? v : out[x];
-        }
-      }
-      for (int64_t kx = x0; !wide && kx < x1; kx++) {
-        int64_t first, last;
-        ref_window_range(w, 2, kx, &first, &last);
-        const int64_t offset = kx * w->dilation[2] - w->pad[2], stride = w->stride[2];
-        for (int64_t x = first; x < last; x++) {
-          const float v = line[x * stride + offset];
-          out[x] = v > out[x] || v != v ? v : out[x];
+/* The greatest of each window, and in where, unless it is NULL, its place: the first one where there are several. For
+ * windows and planes of any size. NaN wins over numbers and stays. */
+static void max_pool_any(const ref_op *op, const float *planes, float *out, int64_t *where, uint64_t first,
+                         uint64_t last) {
+  const ref_window *w = &op->u.pool.window;
+  const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
+  int64_t work = 0;
+  for (int64_t u = (int64_t)first * positions; u < (int64_t)last * positions; u++) {
+    const int64_t p = u / positions, i = u % positions;
+    const float *in = planes + (in_plane > 0 ? p * in_plane : 0);
+    const int64_t at[REF_SPATIAL] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1], i % w->out[2]};
+    int64_t tap0[REF_SPATIAL], tap1[REF_SPATIAL], best = 0;
+    float most = -INFINITY;
+    bool any = false;
+    for (int d = 0; d < REF_SPATIAL; d++) ref_window_taps(w, d, at[d], at[d], &tap0[d], &tap1[d]);
+    for (int64_t z = tap0[0]; z < tap1[0]; z++) {
+      const int64_t iz = at[0] * w->stride[0] + z * w->dilation[0] - w->pad[0];
+      for (int64_t y = tap0[1]; y < tap1[1]; y++) {
+        const int64_t iy = at[1] * w->stride[1] + y * w->dilation[1] - w->pad[1];
+        if (ref_tick(op, &work, 4 * (tap1[2] - tap0[2]) + 16)) return;
+        for (int64_t x = tap0[2]; x < tap1[2]; x++) {
+          const int64_t ix = at[2] * w->stride[2] + x * w->dilation[2] - w->pad[2];
+          const float v = in[(iz * w->in[1] + iy) * w->in[2] + ix];
+          if (any && !(v > most) && (v == v || most != most)) continue;
+          any = true;
+          most = v;
+          best = op->u.pool.column_major ? iz + w->in[0] * (iy + w->in[1] * ix) : (iz * w->in[1] + iy) * w->in[2] + ix;
         }
       }
     }
+    out[u] = most;
+    if (where != NULL) where[u] = p * in_plane + best;
   }
 }
 
@@ -93,57 +94,21 @@ static void max_pool_f32(const ref_op *op, void *const *inputs, void *const *out
   const float nothing = 0; /* stands for a plane without elements */
   int64_t work = 0;
   const int64_t row = 1 + w->out[2] * (int64_t)ref_pool_taps(w) / 4, places = ref_pool_places(w);
-  const ref_pool_row fast = ref_pool_max_row(REF_TYPE_F32);
   (void)workspace;
+  if (places == 0) {
+    max_pool_any(op, inputs[op->slot[0]], outputs[0], NULL, first, last);
+    return;
+  }
+  const ref_pool_row fast = ref_pool_max_f32_row();
   for (uint64_t p = first; p < last; p++) {
     const float *in = in_plane > 0 ? (const float *)inputs[op->slot[0]] + p * in_plane : &nothing;
     float *out = (float *)outputs[0] + p * out_plane;
     for (int64_t z = 0; z < w->out[0]; z++) {
       for (int64_t y = 0; y < w->out[1]; y++, out += w->out[2]) {
         if (ref_tick(op, &work, row)) return;
-        for (int64_t x = 0; x < w->out[2] && places > 0; x += places)
+        for (int64_t x = 0; x < w->out[2]; x += places)
           fast(w, in, z, y, x, w->out[2] - x < places ? w->out[2] - x : places, out + x);
-        if (places == 0) max_row(w, in, z, y, out);
       }
-    }
-  }
-}
-
-/* The same with the place of each maximum: the first one where there are several. For windows and planes of any size. */
-static void max_pool_where_any(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
-                               uint64_t first, uint64_t last) {
-  const ref_window *w = &op->u.pool.window;
-  const int64_t in_plane = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
-  int64_t work = 0;
-  (void)workspace;
-  for (uint64_t p = first; p < last; p++) {
-    const float *in = (const float *)inputs[op->slot[0]] + (in_plane > 0 ? (int64_t)p * in_plane : 0);
-    float *out = (float *)outputs[0] + (int64_t)p * positions;
-    int64_t *where = (int64_t *)outputs[op->result[1]] + (int64_t)p * positions;
-    for (int64_t i = 0; i < positions; i++) {
-      const int64_t at[REF_SPATIAL] = {i / w->out[2] / w->out[1], i / w->out[2] % w->out[1], i % w->out[2]};
-      int64_t tap0[REF_SPATIAL], tap1[REF_SPATIAL], best = 0;
-      float most = -INFINITY;
-      bool any = false;
-      for (int d = 0; d < REF_SPATIAL; d++) ref_window_taps(w, d, at[d], at[d], &tap0[d], &tap1[d]);
-      for (int64_t z = tap0[0]; z < tap1[0]; z++) {
-        const int64_t iz = at[0] * w->stride[0] + z * w->dilation[0] - w->pad[0];
-        for (int64_t y = tap0[1]; y < tap1[1]; y++) {
-          const int64_t iy = at[1] * w->stride[1] + y * w->dilation[1] - w->pad[1];
-          if (ref_tick(op, &work, 4 * (tap1[2] - tap0[2]) + 16)) return;
-          for (int64_t x = tap0[2]; x < tap1[2]; x++) {
-            const int64_t ix = at[2] * w->stride[2] + x * w->dilation[2] - w->pad[2];
-            const float v = in[(iz * w->in[1] + iy) * w->in[2] + ix];
-            if (any && !(v > most) && (v == v || most != most)) continue;
-            any = true;
-            most = v;
-            best =
-                op->u.pool.column_major ? iz + w->in[0] * (iy + w->in[1] * ix) : (iz * w->in[1] + iy) * w->in[2] + ix;
-          }
-        }
-      }
-      out[i] = most;
-      where[i] = (int64_t)p * in_plane + best;
     }
   }
 }
@@ -155,8 +120,14 @@ static void max_pool_where_f32(const ref_op *op, void *const *inputs, void *cons
   const int64_t in_plane = ref_product(w->in, REF_SPATIAL), row = 1 + PLACES * (int64_t)ref_pool_taps(w) / 2;
   int32_t at[PLACES];
   int64_t work = 0;
-  if (in_plane == 0 || in_plane > INT32_MAX || w->kernel[2] > w->in[2]) {
-    max_pool_where_any(op, inputs, outputs, workspace, first, last);
+  (void)workspace;
+#ifdef HEDDLE_NO_LANES
+  const bool by_rows = false;
+#else
+  const bool by_rows = in_plane > 0 && in_plane <= INT32_MAX && w->kernel[2] <= w->in[2];
+#endif
+  if (!by_rows) {
+    max_pool_any(op, inputs[op->slot[0]], outputs[0], outputs[op->result[1]], first, last);
     return;
   }
   const int64_t rows = w->out[0] * w->out[1];

@@ -258,6 +258,10 @@ float ref_pool_max(const float *x, int64_t n) {
 
 #endif
 
+ref_pool_row ref_pool_max_f32_row(void) {
+  return PICK(f32);
+}
+
 ref_pool_row ref_pool_max_row(int type) {
   switch (type) {
   case REF_TYPE_F32: return PICK(f32);

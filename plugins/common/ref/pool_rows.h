@@ -15,6 +15,7 @@ int64_t ref_pool_places(const ref_window *w);
 
 /* The greatest of a window, of elements of that type (REF_TYPE_*); NULL: there is none. */
 ref_pool_row ref_pool_max_row(int type);
+ref_pool_row ref_pool_max_f32_row(void); /* alone, for a build that has no other type's */
 /* The sums of float32: as float32 of a few, else as float64. */
 ref_pool_row ref_pool_sum_row(bool few);
 
