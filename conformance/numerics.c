@@ -12,7 +12,7 @@ typedef struct run {
   heddle_pstream *stream;
   op_case c;
   op_region r;
-  op_offers offers;
+  op_offers offers, others;
   op_want want[OP_OUT];
   uint32_t ran, refused, unknown;
   char why[sizeof((heddle_error *)NULL)->text];
@@ -75,19 +75,45 @@ static void other_values(run *n) {
   if (!op_reference(n->k, &n->c, n->want)) kit_fail(n->k, "the kit's reference did not take the same region twice");
 }
 
-/* One offer: one buffer and two runs; other buffers and other values through a second launch; each pair in place. */
+/* One offer: one buffer and two runs with other values each; other buffers through a second launch; each pair in place. */
 static void run_offer(run *n, uint32_t offer, bool all) {
   kit *k = n->k;
   op_ready ready;
   op_prepare(k, &n->c, &n->offers, offer, &ready);
-  op_launch(k, k->dev, n->stream, &ready, n->want, OP_ARENA | OP_TWICE, -1);
+  op_launched *l = op_launch_begin(k, k->dev, n->stream, &ready, OP_ARENA, -1);
+  op_launch_run(l, n->want);
+  other_values(n);
+  op_launch_refill(l);
+  op_launch_run(l, n->want);
+  op_launch_end(l);
   if (all) {
-    other_values(n);
     op_launch(k, k->dev, n->stream, &ready, n->want, OP_SHIFTED, -1);
     for (uint64_t p = 0; p < ready.offer->n_in_place; p++)
       op_launch(k, k->dev, n->stream, &ready, n->want, 0, (int32_t)p);
   }
   op_ready_free(k, &ready);
+}
+
+/* The same region with other constants at the same addresses: an op of its own, beside which the first is as it was. */
+static void other_constants(run *n) {
+  kit *k = n->k;
+  op_ready first, second;
+  op_want want[OP_OUT];
+  op_prepare(k, &n->c, &n->offers, 0, &first);
+  op_launched *l = op_launch_begin(k, k->dev, n->stream, &first, OP_ARENA, -1);
+  op_launch_run(l, n->want);
+  op_constants(&n->c, 3);
+  op_describe(&n->c, '\0', &n->r);
+  if (op_query(k, &n->r, &n->others) == HEDDLE_OK) { /* what the constants are may decide */
+    if (!op_reference(k, &n->c, want)) kit_fail(k, "the kit's reference did not take the same region twice");
+    op_prepare(k, &n->c, &n->others, 0, &second);
+    op_launch(k, k->dev, n->stream, &second, want, OP_ARENA, -1);
+    op_launch_run(l, n->want);
+    op_ready_free(k, &second);
+    op_want_free(want);
+  }
+  op_launch_end(l);
+  op_ready_free(k, &first);
 }
 
 static void numbers(kit *k) {
@@ -113,6 +139,7 @@ static void constants(kit *k) {
     for (size_t t = 0; t < most; t++) {
       if (!taken(n, line, line->types[t / 2], how[t], 0)) continue;
       if (n->c.n_in > 1) run_offer(n, 0, t == 0);
+      if (n->c.n_in > 1 && t == 0) other_constants(n);
       done(n);
     }
   }
@@ -272,6 +299,8 @@ KIT_GROUP(kit_numerics, "numerics",
            KIT_STAGE_DEVICE, KIT_SERIES, 300, constants, constant_words},
           {"numerics/fast", "a region with HEDDLE_REGION_FAST keeps the precision of bfloat16", KIT_STAGE_DEVICE,
            KIT_SERIES, 240, fast, fast_words},
+          {"numerics/sizes", "what query offers of each size: whole vectors, blocks and their rests", KIT_STAGE_DEVICE,
+           KIT_SERIES, 120, op_sizes, op_sizes_words},
           {"numerics/resize", "a launch that is resized gives what one gives that was prepared for these shapes",
            KIT_STAGE_DEVICE, 0, 300, op_resize, NULL},
           {"numerics/resize-refused", "a launch whose op.resize was refused is as before", KIT_STAGE_DEVICE, 0, 60,

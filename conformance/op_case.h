@@ -83,7 +83,8 @@ typedef struct op_region {
  * ends it. */
 enum { OP_RUN, OP_KNOWN_ODD, OP_KNOWN_EVEN };
 void op_read(kit *k, op_case *c, const op_line *line, char type, uint32_t known, uint32_t seed);
-void op_values(op_case *c, uint32_t seed); /* other values for the operands that are not known */
+void op_values(op_case *c, uint32_t seed);    /* other values for the operands that are not known */
+void op_constants(op_case *c, uint32_t seed); /* other values for those that are, but for what a line gives */
 /* Values that are given, for an operand, rounded to its type; with op_set_values its numbers are not, only its bytes. */
 void op_round_values(op_operand *o, const double *x);
 void op_set_values(op_operand *o, const double *x);
@@ -150,7 +151,7 @@ void op_ready_free(kit *k, op_ready *ready);
 /* How a launch's operands lie. */
 #define OP_ARENA UINT32_C(1)   /* all in one buffer, one after another; not of BARE offers */
 #define OP_SHIFTED UINT32_C(2) /* at offsets of three times the alignment; not of BARE offers */
-#define OP_TWICE UINT32_C(4)   /* run two times in a row */
+#define OP_TWICE UINT32_C(4)   /* run two times, the second time with other bytes where the results go */
 #define OP_ROW UINT32_C(16)    /* run many times before the sync */
 #define OP_GONE UINT32_C(32)   /* the region and the slices are gone as soon as prepare and bind have returned */
 #define OP_MOVED UINT32_C(8) /* with OP_ARENA, of launches that are resized: in another buffer than when it was bound */
@@ -164,7 +165,16 @@ void op_sync(kit *k, heddle_pstream *stream);
 void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, const op_want *want,
                uint32_t how, int32_t pair);
 
-/* A launch of the op of sizes[0], the bound, with its operands or too small ones of another size; resized to each size in
+/* The same in steps: run may be called again after refill, which puts the case's values of then into the operands, and other
+ * bytes everywhere else. */
+typedef struct op_launched op_launched;
+op_launched *op_launch_begin(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, uint32_t how,
+                             int32_t pair);
+void op_launch_run(op_launched *l, const op_want *want);
+void op_launch_refill(op_launched *l);
+void op_launch_end(op_launched *l);
+
+/* Launches that are resized (op_resized.c). A launch of the op of sizes[0], the bound, with its operands or too small ones of another size; resized to each size in
  * turn, twice, and run: results against wants, and no byte beyond the size. How often op.resize was refused. */
 uint32_t op_resized(kit *k, heddle_pstream *stream, const op_ready *sizes, op_want (*wants)[OP_OUT], uint32_t n_sizes,
                     uint32_t how, uint32_t bound_as);

@@ -27,6 +27,10 @@ void op_partition(kit *k);
 void op_resize(kit *k);
 void op_refused_resize(kit *k);
 
+/* The case numerics/sizes (sizes.c). */
+void op_sizes(kit *k);
+void op_sizes_words(kit *k, void (*each)(void *sink, const char *word), void *sink);
+
 /* op_forms.c */
 void op_newer(kit *k);
 void op_older(kit *k);

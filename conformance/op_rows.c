@@ -71,6 +71,10 @@ static const op_line lines[] = {
   {"Softmax", F, "T[3,37] > T[3,37]", 13}, {"Softmax", "fh", "T[3,7,5] > T[3,7,5] ; axis=1", 13},
   {"Softmax", "f", "T[3,1031]{-20,20} > T[3,1031]", 13}, {"Softmax", "f", "T[9] > T[9]", 13}, {"Softmax", "f", "T[4,1] > T[4,1]", 13},
   {"Softmax", "f", "T[0,5] > T[0,5]", 13}, {"Softmax", "f", "T[131,3] > T[131,3] ; axis=0", 13},
+  {"Softmax", "f", "T[3,37]{500,600} > T[3,37]", 13}, {"LogSoftmax", "f", "T[3,37]{500,600} > T[3,37]", 13},
+  {"ReduceLogSumExp", "f", "T[3,37]{500,600} l=1 > T[3,1]", 18}, {"ReduceMean", "f", "T[3,37]{1000,1001} l=1 > T[3,1]", 18},
+  {"LayerNormalization", "f", "T[3,37]{1000,1001} T[37] T[37] > T[3,37]", 17},
+  {"InstanceNormalization", "f", "T[2,3,37]{1000,1001} T[3] T[3] > T[2,3,37]", 13},
   {"TopK", "fdil", "T[3,37] l=4 > T[3,4] l[3,4]", 13}, {"TopK", "f", "T[9,3] l=2 > T[2,3] l[2,3] ; axis=0 largest=0", 13},
 };
 /* clang-format on */

@@ -2,7 +2,7 @@
  * afterwards. */
 #include "op_case.h"
 
-#include "op_clone.h"
+#include "op_launched.h"
 #include "op_layout.h"
 #include "kit_side.h"
 #include "plugins/common/more/number.h"
@@ -11,40 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 256, MOST = OP_IN + OP_OUT + 1, MOST_SIZES = 16 };
+enum { GUARD = 256 };
 
-/* A piece of device memory and what the host believes to be in it. */
-typedef struct piece {
-  heddle_pbuffer *buffer;
-  unsigned char *image, *seen;
-  uint64_t bytes;
-} piece;
-
-/* Where an operand lies. */
-typedef struct place {
-  piece *in;
-  uint64_t offset, bytes;
-  bool written;
-} place;
-
-typedef struct launch {
-  kit *k;
-  heddle_pdevice *dev;
-  heddle_pstream *stream;
-  const op_ready *ready;
-  char words[OP_WORDS + 512];
-  piece pieces[MOST];
-  uint32_t n_pieces;
-  place in[OP_IN], out[OP_OUT], scratch;
-  op_clone gone[MOST_SIZES]; /* regions of op.resize, which is not to keep them */
-  uint32_t n_gone;
-} launch;
+typedef op_launched launch;
+typedef op_piece piece;
+typedef op_place place;
 
 static uint64_t up(uint64_t x, uint64_t align) {
   return (x + align - 1) / align * align;
 }
 
-static void words_of(launch *l, uint32_t how, int32_t pair) {
+static void words_of(launch *l, int32_t pair) {
+  const uint32_t how = l->how;
   char text[512];
   op_text(l->ready->c, text, sizeof text);
   snprintf(l->words, sizeof l->words, "%s%s%s%s", text, (how & OP_ARENA) != 0 ? ", operands in one buffer" : "",
@@ -73,10 +51,11 @@ static piece *new_piece(launch *l, uint64_t bytes) {
   return p;
 }
 
-/* Operands that need bytes, in one order; NULL at the end. */
-static void collect(launch *l, const uint64_t *in, const uint64_t *out, place *all[MOST], uint32_t *n) {
+/* Operands that need bytes, in one order. */
+static void collect(launch *l, const uint64_t *in, const uint64_t *out) {
   const heddle_pregion *r = &l->ready->r.region;
-  *n = 0;
+  place **all = l->all;
+  uint32_t *n = &l->n_all;
   for (uint32_t i = 0; i < r->n_inputs; i++) {
     l->in[i].bytes = (l->ready->offer->in_flags[i] & HEDDLE_INPUT_ABSORBED) != 0 ? 0 : in[i];
     if (l->in[i].bytes > 0) all[(*n)++] = &l->in[i];
@@ -91,7 +70,9 @@ static void collect(launch *l, const uint64_t *in, const uint64_t *out, place *a
   if (l->scratch.bytes > 0) all[(*n)++] = &l->scratch;
 }
 
-static void lay_out(launch *l, uint32_t how, int32_t pair, place *const *all, uint32_t n) {
+static void lay_out(launch *l, int32_t pair) {
+  place *const *all = l->all;
+  const uint32_t n = l->n_all, how = l->how;
   const uint64_t a = alignment(l), guard = up(GUARD, 4);
   const bool bare = (l->ready->offer->flags & HEDDLE_OFFER_BARE) != 0;
   place *in = NULL, *out = NULL;
@@ -184,7 +165,9 @@ static void look_results(launch *l, const op_want *want) {
 }
 
 /* Every byte that is of no result and no workspace is what it was. */
-static void look_guards(launch *l, place *const *all, uint32_t n) {
+static void look_guards(launch *l) {
+  place *const *all = l->all;
+  const uint32_t n = l->n_all;
   for (uint32_t p = 0; p < l->n_pieces; p++) {
     const piece *at = &l->pieces[p];
     for (uint64_t i = 0; i < at->bytes; i++) {
@@ -208,10 +191,10 @@ static void look_guards(launch *l, place *const *all, uint32_t n) {
   }
 }
 
-static void look(launch *l, const op_want *want, place *const *all, uint32_t n) {
+static void look(launch *l, const op_want *want) {
   for (uint32_t i = 0; i < l->n_pieces; i++)
     kit_get(l->k, l->stream, l->pieces[i].buffer, 0, l->pieces[i].seen, l->pieces[i].bytes);
-  look_guards(l, all, n);
+  look_guards(l);
   look_results(l, want);
 }
 
@@ -262,7 +245,82 @@ static heddle_pslice slice_of(const place *p) {
   return (heddle_pslice){p->in->buffer, p->offset, p->bytes};
 }
 
-static void free_launch(launch *l) {
+/* ---------------------------------------------------------------- a launch */
+
+void op_launched_sizes(kit *k, const op_ready *ready, uint64_t *in, uint64_t *out) {
+  const heddle_pregion *r = &ready->r.region;
+  const bool fast = (ready->c->flags & HEDDLE_REGION_FAST) != 0;
+  for (uint32_t i = 0; i < r->n_inputs; i++)
+    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i], fast);
+  for (uint32_t i = 0; i < r->n_outputs; i++)
+    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i], fast);
+}
+
+launch *op_launched_new(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, uint32_t how,
+                        int32_t pair) {
+  launch *l = calloc(1, sizeof *l);
+  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
+  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
+  l->k = k;
+  l->dev = dev;
+  l->stream = stream;
+  l->ready = ready;
+  l->how = how;
+  words_of(l, pair);
+  op_launched_sizes(k, ready, in, out);
+  collect(l, in, out);
+  lay_out(l, pair);
+  return l;
+}
+
+void op_launched_move(launch *l) {
+  lay_out(l, -1);
+}
+
+heddle_pbind op_launched_operands(launch *l) {
+  const heddle_pregion *r = &l->ready->r.region;
+  for (uint32_t i = 0; i < r->n_inputs; i++) l->ins[i] = slice_of(&l->in[i]);
+  for (uint32_t i = 0; i < r->n_outputs; i++) l->outs[i] = slice_of(&l->out[i]);
+  return (heddle_pbind){sizeof(heddle_pbind), 0, l->ins, l->outs, r->n_inputs, r->n_outputs, slice_of(&l->scratch)};
+}
+
+void op_launched_bind(launch *l, heddle_pop *op) {
+  char what[sizeof l->words + 32];
+  const heddle_pbind operands = op_launched_operands(l);
+  snprintf(what, sizeof what, "op.bind of %s", l->words);
+  kit_ok(l->k, l->k->t.op.bind(op, l->stream, &operands, &l->made, &l->k->err), what);
+  if ((l->how & OP_GONE) != 0) memset(l->ins, 0xee, sizeof l->ins), memset(l->outs, 0xee, sizeof l->outs);
+}
+
+launch *op_launch_begin(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, uint32_t how,
+                        int32_t pair) {
+  launch *l = op_launched_new(k, dev, stream, ready, how, pair);
+  fill_inputs(l);
+  op_launched_bind(l, ready->op);
+  return l;
+}
+
+void op_launch_run(launch *l, const op_want *want) {
+  kit *k = l->k;
+  char what[sizeof l->words + 32];
+  snprintf(what, sizeof what, "op.run of %s", l->words);
+  kit_ok(k, k->t.op.run(l->made, &k->err), what);
+  for (uint32_t i = 0; i < ROW && (l->how & OP_ROW) != 0; i++) {
+    const heddle_status s = k->t.op.run(l->made, &k->err);
+    if (s == HEDDLE_ELIMIT) break; /* the queue is full */
+    kit_ok(k, s, what);
+  }
+  op_sync(k, l->stream);
+  look(l, want);
+}
+
+void op_launch_refill(launch *l) {
+  for (uint32_t i = 0; i < l->n_pieces; i++) kit_pattern(l->pieces[i].image, l->pieces[i].bytes, i + 70);
+  fill_inputs(l);
+}
+
+void op_launch_end(launch *l) {
+  l->k->t.op.launch_free(l->made);
   for (uint32_t i = 0; i < l->n_gone; i++) op_clone_free(&l->gone[i]);
   for (uint32_t i = 0; i < l->n_pieces; i++) {
     l->k->t.memory.free(l->dev, l->pieces[i].buffer);
@@ -272,185 +330,14 @@ static void free_launch(launch *l) {
   free(l);
 }
 
-/* The bytes of a region's operands in the offer's layouts. */
-static void size_places(kit *k, const op_ready *ready, uint64_t *in, uint64_t *out) {
-  const heddle_pregion *r = &ready->r.region;
-  const bool fast = (ready->c->flags & HEDDLE_REGION_FAST) != 0;
-  for (uint32_t i = 0; i < r->n_inputs; i++)
-    in[i] = op_layout_bytes(k, &ready->c->in[ready->r.from[i]], ready->offer->in_layouts[i], fast);
-  for (uint32_t i = 0; i < r->n_outputs; i++)
-    out[i] = op_layout_bytes(k, &ready->c->out[ready->r.to[i]], ready->offer->out_layouts[i], fast);
-}
-
-static heddle_pbind slices_of(launch *l, heddle_pslice *ins, heddle_pslice *outs) {
-  const heddle_pregion *r = &l->ready->r.region;
-  for (uint32_t i = 0; i < r->n_inputs; i++) ins[i] = slice_of(&l->in[i]);
-  for (uint32_t i = 0; i < r->n_outputs; i++) outs[i] = slice_of(&l->out[i]);
-  return (heddle_pbind){sizeof(heddle_pbind), 0, ins, outs, r->n_inputs, r->n_outputs, slice_of(&l->scratch)};
-}
-
 void op_launch(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, const op_want *want,
                uint32_t how, int32_t pair) {
-  launch *l = calloc(1, sizeof *l);
-  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
-  place *all[MOST];
-  uint32_t n = 0;
-  heddle_pslice ins[OP_IN], outs[OP_OUT];
-  heddle_plaunch *made = NULL;
-  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
-  l->k = k;
-  l->dev = dev;
-  l->stream = stream;
-  l->ready = ready;
-  words_of(l, how, pair);
-  size_places(k, ready, in, out);
-  collect(l, in, out, all, &n);
-  lay_out(l, how, pair, all, n);
-  fill_inputs(l);
-  const heddle_pbind operands = slices_of(l, ins, outs);
-  char what[sizeof l->words + 32];
-  snprintf(what, sizeof what, "op.bind of %s", l->words);
-  kit_ok(k, k->t.op.bind(ready->op, stream, &operands, &made, &k->err), what);
-  if ((how & OP_GONE) != 0) memset(ins, 0xee, sizeof ins), memset(outs, 0xee, sizeof outs);
-  snprintf(what, sizeof what, "op.run of %s", l->words);
-  for (int round = 0; round < ((how & OP_TWICE) != 0 && pair < 0 ? 2 : 1); round++) {
-    kit_ok(k, k->t.op.run(made, &k->err), what);
-    for (uint32_t i = 0; i < ROW && (how & OP_ROW) != 0; i++) {
-      const heddle_status s = k->t.op.run(made, &k->err);
-      if (s == HEDDLE_ELIMIT) break; /* the queue is full */
-      kit_ok(k, s, what);
-    }
-    op_sync(k, stream);
-    look(l, want, all, n);
+  launch *l = op_launch_begin(k, dev, stream, ready, how, pair);
+  op_launch_run(l, want);
+  if ((how & OP_TWICE) != 0 && pair < 0) {
+    op_launch_refill(l);
+    snprintf(l->words + strlen(l->words), sizeof l->words - strlen(l->words), ", run again");
+    op_launch_run(l, want);
   }
-  k->t.op.launch_free(made);
-  free_launch(l);
-}
-
-/* ---------------------------------------------------------------- other sizes */
-
-/* The launch's operands with the sizes of another region, where they lie, and other values around them. */
-static void size_launch(launch *l, const op_ready *ready) {
-  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
-  l->ready = ready;
-  size_places(l->k, ready, in, out);
-  for (uint32_t i = 0; i < ready->r.region.n_inputs; i++)
-    if (l->in[i].bytes > 0) l->in[i].bytes = in[i];
-  for (uint32_t i = 0; i < ready->r.region.n_outputs; i++) l->out[i].bytes = out[i];
-  for (uint32_t i = 0; i < l->n_pieces; i++) kit_pattern(l->pieces[i].image, l->pieces[i].bytes, i + 70);
-  fill_inputs(l);
-}
-
-static bool resize_launch(launch *l, heddle_plaunch *made) {
-  kit *k = l->k;
-  heddle_pslice ins[OP_IN], outs[OP_OUT];
-  char what[sizeof l->words + 32];
-  const heddle_pbind operands = slices_of(l, ins, outs);
-  const uint64_t before = kit_heap_calls();
-  op_clone clone = op_clone_make(k, &l->ready->r.region, OP_CLONE_SAME);
-  const heddle_status s = k->t.op.resize(made, clone.region, &operands, &k->err);
-  op_clone_gone(&clone);
-  l->gone[l->n_gone++] = clone;
-  memset(ins, 0xee, sizeof ins), memset(outs, 0xee, sizeof outs);
-  const uint64_t calls = kit_heap_calls() - before;
-  if (calls != 0)
-    kit_fail(k, "op.resize called host.alloc %llu times for %s; it allocates nothing", (unsigned long long)calls,
-             l->words);
-  if (s == HEDDLE_EUNSUPPORTED) return false;
-  snprintf(what, sizeof what, "op.resize of %s", l->words);
-  kit_ok(k, s, what);
-  return true;
-}
-
-uint32_t op_resized(kit *k, heddle_pstream *stream, const op_ready *sizes, op_want (*wants)[OP_OUT], uint32_t n_sizes,
-                    uint32_t how, uint32_t bound_as) {
-  launch *l = calloc(1, sizeof *l);
-  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
-  place *all[MOST];
-  uint32_t n = 0, refused = 0, now = 0;
-  heddle_pslice ins[OP_IN], outs[OP_OUT];
-  heddle_plaunch *made = NULL;
-  char text[400];
-  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
-  l->k = k;
-  l->dev = k->dev;
-  l->stream = stream;
-  l->ready = &sizes[0];
-  words_of(l, how, -1);
-  size_places(k, &sizes[0], in, out);
-  collect(l, in, out, all, &n);
-  lay_out(l, how, -1, all, n);
-  snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, l->words);
-  size_launch(l, &sizes[bound_as]);
-  const heddle_pbind operands = slices_of(l, ins, outs);
-  kit_ok(k, k->t.op.bind(sizes[0].op, stream, &operands, &made, &k->err), "op.bind of a launch that is resized");
-  if ((how & OP_MOVED) != 0) {
-    size_launch(l, &sizes[0]);
-    lay_out(l, how, -1, all, n);
-  }
-  bool runs = bound_as == 0; /* what was bound too small is resized first */
-  for (uint32_t i = 1; i <= 2 * n_sizes; i++) {
-    const uint32_t to = i % n_sizes;
-    char shapes[400];
-    op_text(sizes[to].c, shapes, sizeof shapes);
-    snprintf(l->words, sizeof l->words, "%.380s, resized to %.360s", text, shapes);
-    size_launch(l, &sizes[to]);
-    if (resize_launch(l, made)) {
-      now = to;
-      runs = true;
-    } else { /* the launch is as before */
-      refused++;
-      size_launch(l, &sizes[now]);
-    }
-    if (!runs) continue;
-    kit_ok(k, k->t.op.run(made, &k->err), "op.run of a resized launch");
-    op_sync(k, stream);
-    look(l, wants[now], all, n);
-  }
-  k->t.op.launch_free(made);
-  free_launch(l);
-  return refused;
-}
-
-bool op_resize_refused(kit *k, heddle_pstream *stream, const op_ready *large, const op_ready *small,
-                       op_want small_want[OP_OUT]) {
-  launch *l = calloc(1, sizeof *l);
-  uint64_t in[OP_IN] = {0}, out[OP_OUT] = {0};
-  place *all[MOST];
-  uint32_t n = 0;
-  heddle_pslice ins[OP_IN], outs[OP_OUT];
-  heddle_plaunch *made = NULL;
-  char text[400];
-  if (l == NULL) kit_fail(k, "the kit has no memory for a launch");
-  l->k = k;
-  l->dev = k->dev;
-  l->stream = stream;
-  l->ready = large;
-  size_places(k, large, in, out);
-  collect(l, in, out, all, &n);
-  lay_out(l, OP_ARENA, -1, all, n);
-  l->ready = small;
-  words_of(l, OP_ARENA, -1);
-  snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, l->words);
-  size_launch(l, small);
-  const heddle_pbind operands = slices_of(l, ins, outs);
-  kit_ok(k, k->t.op.bind(small->op, stream, &operands, &made, &k->err), "op.bind of a launch that is resized");
-  bool refused = true;
-  for (int round = 0; round < 2; round++) {
-    size_launch(l, small);
-    kit_ok(k, k->t.op.run(made, &k->err), "op.run of a launch whose op.resize was refused");
-    op_sync(k, stream);
-    look(l, small_want, all, n);
-    if (round == 1) break;
-    size_launch(l, large);
-    const heddle_pbind more = slices_of(l, ins, outs);
-    refused = k->t.op.resize(made, &large->r.region, &more, &k->err) != HEDDLE_OK;
-    size_launch(l, small);
-    snprintf(l->words, sizeof l->words, "%.380s, after op.resize had %s shapes that are larger than the op's", text,
-             refused ? "refused" : "taken");
-    if (!refused && !resize_launch(l, made)) kit_fail(k, "%s: op.resize refused the op's own shapes", l->words);
-  }
-  k->t.op.launch_free(made);
-  free_launch(l);
-  return refused;
+  op_launch_end(l);
 }

@@ -76,6 +76,7 @@ static void add_one(const maker *m, const char *types) {
   add(m, first_type(m), keep("T[70003]%s > %c[70003]", a, to));
   add(m, first_type(m), keep("T[3,1,5,2,7]%s > %c[3,1,5,2,7]", a, to));
   add(m, "fd", keep("T[23]? > %c[23]", to));
+  if (a[0] == '\0' && to == 'T') add(m, "fd", keep("T[7,37]{-120,120} > T[7,37]"));
 }
 
 static void add_two(const maker *m, const char *types) {

@@ -257,6 +257,12 @@ void op_values(op_case *c, uint32_t seed) {
     if (c->in[i].here && !c->in[i].known) fill(&c->in[i], &state);
 }
 
+void op_constants(op_case *c, uint32_t seed) {
+  uint32_t state = seed * 2654435761U + 555U;
+  for (uint32_t i = 0; i < c->n_in; i++)
+    if (c->in[i].here && c->in[i].known && !isnan(c->in[i].low)) fill(&c->in[i], &state);
+}
+
 void op_round_values(op_operand *o, const double *x) {
   for (uint64_t i = 0; i < o->count; i++) set_value(o, i, x[i]);
 }

@@ -208,9 +208,12 @@ static heddle_status find_devices(heddle_pinstance *self, heddle_error *err) {
   const uint32_t there = self->n_devices;
   self->n_devices = 0;
   for (uint32_t i = 0; i < there && self->devices != NULL; i++) {
-    const heddle_status one = describe(self, self->n_devices, chosen[i], &self->devices[self->n_devices], err);
+    heddle_error why = {0}; /* err may be NULL */
+    const heddle_status one = describe(self, self->n_devices, chosen[i], &self->devices[self->n_devices], &why);
     if (one == HEDDLE_OK) self->n_devices++;
-    else leave_out(self, &self->devices[self->n_devices], err);
+    else if (one != HEDDLE_ENOMEM) leave_out(self, &self->devices[self->n_devices], &why);
+    if (one != HEDDLE_OK && err != NULL && (s == HEDDLE_OK || one == HEDDLE_ENOMEM)) *err = why;
+    if (one == HEDDLE_ENOMEM) return one;
     if (one != HEDDLE_OK && s == HEDDLE_OK) s = one;
   }
   if (self->n_devices > 0) s = HEDDLE_OK;
