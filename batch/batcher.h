@@ -62,6 +62,13 @@ typedef enum heddle__batch_state {
 typedef struct heddle__batch_worker heddle__batch_worker;
 typedef struct heddle__batch_group heddle__batch_group;
 
+/* What the steps of a run took; its requests share it. Their strings follow the entries. */
+typedef struct heddle__batch_steps {
+  atomic_uint references;
+  size_t n;
+  heddle_profile_entry entries[];
+} heddle__batch_steps;
+
 struct heddle_batch_request {
   atomic_uint references;
   heddle_batcher *b;
@@ -70,6 +77,7 @@ struct heddle_batch_request {
   int64_t *dims;           /* the value of each symbol: scratch of the check */
   int64_t items;
   int32_t priority;
+  uint32_t flags;                            /* HEDDLE_BATCH_CALL_ */
   uint64_t accepted_ns, due_ns, deadline_ns; /* on the monotonic clock; UINT64_MAX: no deadline */
   uint64_t number;                           /* in the order of acceptance */
   uint64_t hash;                             /* of what a run's requests have in common */
@@ -80,6 +88,9 @@ struct heddle_batch_request {
   heddle_status stop; /* in GATHER: how it is to end */
   heddle__batch_group *group;
   heddle__batch_worker *worker;
+  uint64_t taken_ns, run_ns, ran_ns, ended_ns;
+  int64_t run_items, run_rows;
+  heddle__batch_steps *steps;                /* a reference, or NULL */
   heddle_batch_request *next, *prev;         /* in its group, by priority */
   heddle_batch_request *next_all, *prev_all; /* of all that are not done, by number */
   heddle_batch_request *next_done;           /* a list to be finished, or of free requests */
@@ -116,8 +127,9 @@ struct heddle__batch_worker {
   heddle_batch_request **batch;   /* of the run */
   heddle_batch_request **present; /* of the batch: those that still want a result */
   uint32_t n_batch;
-  uint32_t n_waited; /* requests of the run that are not done; guarded by the batcher's lock */
-  bool in_run;       /* guarded by the batcher's lock */
+  uint32_t n_waited;          /* requests of the run that are not done; guarded by the batcher's lock */
+  bool in_run;                /* guarded by the batcher's lock */
+  heddle__batch_steps *steps; /* of the run, or NULL */
 };
 
 struct heddle_batcher {
@@ -180,6 +192,13 @@ void heddle__batch_request_clear(heddle_batch_request *r);
 void heddle__batch_unhold(heddle_batcher *b);
 
 uint64_t heddle__batch_after(uint64_t now_ns, uint64_t ns); /* saturates */
+
+/* ---- batch/times.c */
+
+/* Runs w->ex once and keeps what its steps took in w->steps; without memory for them, nothing. */
+heddle_status heddle__batch_run_steps(heddle__batch_worker *w, heddle_error *err);
+heddle__batch_steps *heddle__batch_steps_retain(heddle__batch_steps *steps);
+void heddle__batch_steps_release(heddle__batch_steps *steps); /* takes NULL */
 
 /* ---- batch/gather.c */
 

@@ -169,6 +169,7 @@ void heddle__batch_end(heddle_batch_request *r, heddle_status status, const hedd
     if (r->worker != NULL) r->worker->n_waited--;
   }
   r->state = HEDDLE__BATCH_DONE;
+  r->ended_ns = heddle__now_ns();
   r->err.status = status;
   if (status != HEDDLE_OK) {
     if (words != NULL) r->err = *words;

@@ -47,6 +47,8 @@ heddle_batch_request *heddle__batch_request_make(heddle_batcher *b, heddle_error
   r->has_ended = false;
   r->err.status = HEDDLE_OK;
   r->next_done = NULL;
+  r->taken_ns = r->run_ns = r->ran_ns = r->ended_ns = 0;
+  r->run_items = r->run_rows = 0;
   return r;
 }
 
@@ -73,6 +75,8 @@ void heddle_batch_request_release(heddle_batch_request *r) {
   if (heddle__batch_check_process(b, NULL) != HEDDLE_OK) return;
   drop_tensors(r->inputs, b->ports.n_inputs);
   drop_tensors(r->outputs, b->ports.n_outputs);
+  heddle__batch_steps_release(r->steps);
+  r->steps = NULL;
   pthread_mutex_lock(&b->lock);
   r->next_done = b->free;
   b->free = r;
@@ -125,6 +129,7 @@ heddle_status heddle_batcher_submit(heddle_batcher *b, const heddle_batch_call *
   if (r == NULL) return HEDDLE_ENOMEM;
   const uint64_t now_ns = heddle__now_ns();
   r->priority = c.priority;
+  r->flags = c.flags;
   r->deadline_ns = c.deadline_ns > 0 ? heddle__batch_after(now_ns, c.deadline_ns) : UINT64_MAX;
   r->done_fn = c.done;
   r->user = c.user;

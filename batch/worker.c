@@ -47,8 +47,12 @@ static bool is_of_requests(heddle_status s) {
   return s == HEDDLE_EINVAL || s == HEDDLE_EUNSUPPORTED || s == HEDDLE_ELIMIT || s == HEDDLE_ENOMEM;
 }
 
-static heddle_status run_batch(heddle__batch_worker *w, heddle_error *err) {
+static heddle_status run_batch(heddle__batch_worker *w, bool with_steps, heddle_error *err) {
   heddle_batcher *b = w->b;
+  if (with_steps && b->run_timeout_ns == 0) {
+    heddle_status timed = heddle__batch_run_steps(w, err);
+    return timed == HEDDLE_OK ? see_outputs(w, err) : timed;
+  }
   heddle_status s = heddle_executor_run(w->ex, b->run_timeout_ns > 0 ? b->run_timeout_ns : HEDDLE_FOREVER, err);
   if (s == HEDDLE_ETIMEOUT && heddle_executor_poll(w->ex) == HEDDLE_EBUSY) {
     heddle_executor_cancel(w->ex, NULL);
@@ -77,12 +81,15 @@ static int64_t rows_of(const heddle_batcher *b, int64_t items) {
 
 /* Of n requests those that still want a result; their inputs may be read from now on. */
 static uint32_t begin(heddle__batch_worker *w, heddle_batch_request **batch, uint32_t n, int64_t *items) {
+  const uint64_t now_ns = heddle__now_ns();
   uint32_t n_present = 0;
   *items = 0;
   pthread_mutex_lock(&w->b->lock);
   for (uint32_t i = 0; i < n; i++) {
     if (batch[i]->state == HEDDLE__BATCH_DONE) continue;
     batch[i]->state = HEDDLE__BATCH_GATHER;
+    batch[i]->taken_ns = now_ns;
+    batch[i]->run_ns = batch[i]->ran_ns = 0;
     w->present[n_present++] = batch[i];
     *items += batch[i]->items;
   }
@@ -90,16 +97,20 @@ static uint32_t begin(heddle__batch_worker *w, heddle_batch_request **batch, uin
   return n_present;
 }
 
-/* The inputs are read. false: no request is left. */
-static bool gathered(heddle__batch_worker *w, uint32_t n) {
+/* The inputs are read. false: no request is left. *with_steps: one of them wants to know the run's steps. */
+static bool gathered(heddle__batch_worker *w, uint32_t n, int64_t items, int64_t rows, bool *with_steps) {
+  const uint64_t now_ns = heddle__now_ns();
   heddle_batch_request *list = NULL;
   bool any = false;
+  *with_steps = false;
   pthread_mutex_lock(&w->b->lock);
   for (uint32_t i = 0; i < n; i++) {
     heddle_batch_request *r = w->present[i];
     const heddle_status stop = r->stop;
     r->stop = HEDDLE_OK;
     r->state = HEDDLE__BATCH_RUNNING;
+    r->run_ns = now_ns, r->run_items = items, r->run_rows = rows;
+    *with_steps = *with_steps || (r->flags & HEDDLE_BATCH_CALL_STEPS) != 0;
     if (stop != HEDDLE_OK) heddle__batch_end(r, stop, NULL, &list);
     else any = true;
   }
@@ -112,6 +123,7 @@ static bool gathered(heddle__batch_worker *w, uint32_t n) {
 /* Gives the results of a run that succeeded. */
 static void deliver(heddle__batch_worker *w, uint32_t n, int64_t items, int64_t rows) {
   heddle_batcher *b = w->b;
+  const uint64_t now_ns = heddle__now_ns();
   heddle_batch_request *list = NULL;
   int64_t first = 0;
   pthread_mutex_lock(&b->lock);
@@ -119,8 +131,13 @@ static void deliver(heddle__batch_worker *w, uint32_t n, int64_t items, int64_t 
   b->stats.runs++;
   b->stats.items += (uint64_t)items;
   b->stats.filled += (uint64_t)(rows - items);
-  for (uint32_t i = 0; i < n; i++)
-    if (w->present[i]->state == HEDDLE__BATCH_RUNNING) w->present[i]->state = HEDDLE__BATCH_SCATTER;
+  for (uint32_t i = 0; i < n; i++) {
+    heddle_batch_request *r = w->present[i];
+    if (r->state != HEDDLE__BATCH_RUNNING) continue;
+    r->state = HEDDLE__BATCH_SCATTER;
+    r->ran_ns = now_ns;
+    if (w->steps != NULL && (r->flags & HEDDLE_BATCH_CALL_STEPS) != 0) r->steps = heddle__batch_steps_retain(w->steps);
+  }
   pthread_mutex_unlock(&b->lock);
   for (uint32_t i = 0; i < n; i++) {
     heddle_batch_request *r = w->present[i];
@@ -141,11 +158,15 @@ static void deliver(heddle__batch_worker *w, uint32_t n, int64_t items, int64_t 
 
 /* Reports the failure of a run to each of its requests. */
 static void report(heddle__batch_worker *w, uint32_t n, heddle_status s, const heddle_error *err) {
+  const uint64_t now_ns = heddle__now_ns();
   heddle_batch_request *list = NULL;
   pthread_mutex_lock(&w->b->lock);
   w->in_run = false;
-  for (uint32_t i = 0; i < n; i++)
-    if (w->present[i]->state != HEDDLE__BATCH_DONE) heddle__batch_end(w->present[i], s, err, &list);
+  for (uint32_t i = 0; i < n; i++) {
+    if (w->present[i]->state == HEDDLE__BATCH_DONE) continue;
+    w->present[i]->ran_ns = now_ns;
+    heddle__batch_end(w->present[i], s, err, &list);
+  }
   pthread_mutex_unlock(&w->b->lock);
   heddle__batch_finish(w->b, list);
 }
@@ -159,14 +180,19 @@ static bool serve(heddle__batch_worker *w, heddle_batch_request **batch, uint32_
   const int64_t rows = rows_of(w->b, items);
   heddle_status s = prepare(w, &err);
   if (s == HEDDLE_OK) s = heddle__batch_gather(w, n_present, rows, &err);
-  if (!gathered(w, n_present)) return true;
-  if (s == HEDDLE_OK) s = run_batch(w, &err);
+  bool with_steps;
+  if (!gathered(w, n_present, items, rows, &with_steps)) return true;
+  if (s == HEDDLE_OK) s = run_batch(w, with_steps, &err);
   if (s == HEDDLE_OK) {
     deliver(w, n_present, items, rows);
     drop_views(w);
+    heddle__batch_steps_release(w->steps);
+    w->steps = NULL;
     return true;
   }
   drop_views(w);
+  heddle__batch_steps_release(w->steps);
+  w->steps = NULL;
   if (!is_of_requests(s)) drop_executor(w);
   if (n_present > 1 && is_of_requests(s) && (w->b->flags & HEDDLE_BATCH_TOGETHER) == 0) {
     pthread_mutex_lock(&w->b->lock);

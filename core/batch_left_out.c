@@ -70,6 +70,11 @@ heddle_status heddle_batch_request_output(heddle_batch_request *r, uint32_t i, h
   return none(err);
 }
 
+heddle_status heddle_batch_request_times(heddle_batch_request *r, heddle_batch_times *out, heddle_error *err) {
+  (void)r, (void)out;
+  return none(err);
+}
+
 heddle_status heddle_batcher_drain(heddle_batcher *b, uint64_t timeout_ns, heddle_error *err) {
   (void)b, (void)timeout_ns;
   return none(err);

@@ -75,6 +75,9 @@ HEDDLE_API const char *heddle_batcher_output_name(const heddle_batcher *b, uint3
 typedef void (*heddle_batch_done_fn)(void *user, heddle_batch_request *request, heddle_status status,
                                      const heddle_error *err);
 
+/* heddle_batch_call.flags */
+#define HEDDLE_BATCH_CALL_STEPS UINT32_C(1) /* its run is timed step by step, for heddle_batch_request_times */
+
 /* A request. Zeroed members have their default values; set struct_size to sizeof. Arrays are copied; tensors are retained
  * until the request ends, and their elements must not change until then. */
 typedef struct heddle_batch_call {
@@ -85,7 +88,7 @@ typedef struct heddle_batch_call {
   heddle_tensor *const *outputs; /* tensors that receive the outputs, in order; NULL, or an entry NULL: a new tensor */
   size_t n_outputs;
   int32_t priority; /* higher ones run first; equal ones in the order of their submission */
-  uint32_t reserved;
+  uint32_t flags;   /* HEDDLE_BATCH_CALL_ */
   uint64_t
       deadline_ns;  /* a request without a result this long after its submission ends with HEDDLE_ETIMEOUT; 0: none */
   uint64_t wait_ns; /* how long to wait for room in the queue; 0: no time; HEDDLE_FOREVER */
@@ -123,6 +126,26 @@ HEDDLE_API heddle_status heddle_batch_request_cancel(heddle_batch_request *r);
  * succeeded, HEDDLE_ENOTFOUND where there is no such output. Does not block. */
 HEDDLE_API heddle_status heddle_batch_request_output(heddle_batch_request *r, uint32_t i, heddle_tensor **out,
                                                      heddle_error *err);
+
+/* When a request passed what, in nanoseconds of the host's monotonic clock; 0: it did not come so far. Of a run that was
+ * repeated one by one, the last one. */
+typedef struct heddle_batch_times {
+  size_t struct_size;
+  uint64_t accepted_ns;              /* it is in the queue */
+  uint64_t taken_ns;                 /* a worker takes it for a run, and copies its inputs */
+  uint64_t run_ns;                   /* the run begins */
+  uint64_t ran_ns;                   /* the run has ended; its outputs are copied */
+  uint64_t ended_ns;                 /* it has its result */
+  uint64_t items;                    /* of all requests of the run */
+  uint64_t rows;                     /* of the run: the items rounded up */
+  const heddle_profile_entry *steps; /* of the run, by their start; NULL without HEDDLE_BATCH_CALL_STEPS */
+  size_t n_steps;
+} heddle_batch_times;
+
+/* Of a request that has its result; the steps are borrowed from it. A run that is timed takes a little longer, and all its
+ * requests share the steps; none are taken where the batcher has a run_timeout_ns, or the run fails. HEDDLE_EBUSY: it has no result yet. */
+HEDDLE_API heddle_status heddle_batch_request_times(heddle_batch_request *r, heddle_batch_times *out,
+                                                    heddle_error *err);
 
 /* Waits at most timeout_ns until every request that was accepted before the call has its result. Requests do not wait for
  * others meanwhile. HEDDLE_ETIMEOUT. */

@@ -7,6 +7,7 @@ from typing import Any, Mapping
 
 import numpy as np
 
+from ._traces import Recorded
 from .batching import Batcher
 from .errors import DeviceLostError, Error, InvalidError
 from .model import Model, load
@@ -97,16 +98,21 @@ class Served:
         if self._failed is not None:
             raise self._failed
 
-    async def call(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The outputs by name. Errors are those of heddle.Batcher; NotLoaded."""
+    async def call(self, arrays: Mapping[str, Any], recorded: Recorded | None = None) -> dict[str, np.ndarray]:
+        """The outputs by name. recorded: the request's span, which gets those of its run. Errors are those of heddle.Batcher;
+        NotLoaded."""
+        recorded = recorded or Recorded()
         batcher = self._batcher
         if batcher is None:
             raise NotLoaded("the model is not loaded")
+        future = batcher(arrays, deadline=self._deadline, timed=recorded.is_on)
         try:
-            result = await batcher(deadline=self._deadline, **arrays)
+            result = await future
         except DeviceLostError as error:
             self._failed = error
             raise
+        finally:
+            recorded.add(future.times)
         results = result if isinstance(result, tuple) else (result,)
         return dict(zip(self.output_names, results))
 

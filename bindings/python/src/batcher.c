@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "executor.h"
 #include "model.h"
 
 #define SLICE_NS UINT64_C(100000000) /* how long a signal may have to wait */
@@ -250,9 +251,10 @@ static PyObject *submit(PyObject *object, PyObject *args) {
   PyObject *given;
   unsigned long long deadline_ns, wait_ns;
   PyObject *token;
-  int priority;
+  int priority, with_steps = 0;
   heddle_error err = {0};
-  if (!PyArg_ParseTuple(args, "O!iKKO", &PyDict_Type, &given, &priority, &deadline_ns, &wait_ns, &token)) return NULL;
+  if (!PyArg_ParseTuple(args, "O!iKKO|p", &PyDict_Type, &given, &priority, &deadline_ns, &wait_ns, &token, &with_steps))
+    return NULL;
   const bool notifies = token != Py_None;
   if (self->n_inputs > ROOM) tensors = calloc(self->n_inputs, sizeof(heddle_tensor *));
   request *made = tensors != NULL ? request_of(new_of(request_type)) : NULL;
@@ -261,6 +263,7 @@ static PyObject *submit(PyObject *object, PyObject *args) {
   if (made != NULL && notifies) made->token = Py_NewRef(token);
   if (made != NULL && tensors_of(self, given, tensors) == 0) {
     heddle_batch_call c = {.struct_size = sizeof c, .inputs = tensors, .n_inputs = self->n_inputs};
+    c.flags = with_steps ? HEDDLE_BATCH_CALL_STEPS : 0;
     c.priority = priority, c.deadline_ns = deadline_ns, c.wait_ns = notifies ? 0 : wait_ns;
     if (notifies) c.done = note_end, c.user = Py_NewRef((PyObject *)made);
     heddle_status s = submit_slices(self, &c, &made->r, &err);
@@ -318,6 +321,19 @@ static PyObject *cancel(PyObject *object, PyObject *none) {
   s = heddle_batch_request_cancel(request_of(object)->r);
   Py_END_ALLOW_THREADS;
   return PyBool_FromLong(s == HEDDLE_OK);
+}
+
+static PyObject *times(PyObject *object, PyObject *none) {
+  heddle_batch_times t = {.struct_size = sizeof t};
+  heddle_error err;
+  (void)none;
+  const heddle_status s = heddle_batch_request_times(request_of(object)->r, &t, &err);
+  if (s != HEDDLE_OK) return heddle_py_fail(s, &err, request_of(object)->owner->model->file);
+  PyObject *steps = heddle_py_profile_rows(t.steps, t.n_steps);
+  if (steps == NULL) return NULL;
+#define TIME(name) #name, (unsigned long long)t.name
+  return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:N}", TIME(accepted_ns), TIME(taken_ns), TIME(run_ns),
+                       TIME(ran_ns), TIME(ended_ns), TIME(items), TIME(rows), "steps", steps);
 }
 
 /* ---- what has ended */
@@ -421,7 +437,8 @@ static PyGetSetDef batcher_getters[] = {
 
 static PyMethodDef batcher_methods[] = {
     {"submit", submit, METH_VARARGS,
-     "submit(inputs, priority, deadline_ns, wait_ns, token): a BatchRequest; next() has it if token is not None."},
+     "submit(inputs, priority, deadline_ns, wait_ns, token, steps=False): a BatchRequest; next() has it if token is "
+     "not None."},
     {"next", next_ended, METH_NOARGS, "Waits for requests that notify and have ended: a list; None once it is closed."},
     {"drain", drain, METH_VARARGS, "drain(timeout_ns)"},
     {"close", close_it, METH_VARARGS, "close(cancel, timeout_ns)"},
@@ -432,6 +449,8 @@ static PyMethodDef batcher_methods[] = {
 static PyMethodDef request_methods[] = {
     {"result", result, METH_NOARGS, "Waits for the outputs: a tuple of arrays."},
     {"cancel", cancel, METH_NOARGS, "Ends the request; False where it has its result, or is about to get it."},
+    {"times", times, METH_NOARGS,
+     "When it passed what, as a dict, and the steps of its run; BusyError before its result."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -185,7 +185,7 @@ static PyObject *run_to(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 /* ---- reports */
 
-static PyObject *profile_rows(const heddle_profile_entry *entries, size_t n) {
+PyObject *heddle_py_profile_rows(const heddle_profile_entry *entries, size_t n) {
   PyObject *list = PyList_New(0);
   for (size_t i = 0; list != NULL && i < n; i++) {
     const heddle_profile_entry *p = &entries[i];
@@ -209,7 +209,8 @@ static PyObject *profile(PyObject *self, PyObject *none) {
   Py_BEGIN_ALLOW_THREADS;
   s = heddle_executor_profile(e->ex, &entries, &n, &err);
   Py_END_ALLOW_THREADS;
-  return heddle_py_executor_leave(e, s == HEDDLE_OK ? profile_rows(entries, n) : heddle_py_executor_fail(e, s, &err));
+  return heddle_py_executor_leave(e, s == HEDDLE_OK ? heddle_py_profile_rows(entries, n)
+                                                    : heddle_py_executor_fail(e, s, &err));
 }
 
 static PyObject *stats(PyObject *self, PyObject *none) {

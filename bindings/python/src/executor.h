@@ -23,6 +23,7 @@ PyObject *heddle_py_executor_leave(heddle_py_executor *e, PyObject *result);
 
 /* Sets the exception of a status, with the model's file; gives NULL. done gives None for HEDDLE_OK. */
 PyObject *heddle_py_executor_fail(const heddle_py_executor *e, heddle_status s, const heddle_error *err);
+PyObject *heddle_py_profile_rows(const heddle_profile_entry *entries, size_t n); /* a list of dicts */
 PyObject *heddle_py_executor_done(heddle_py_executor *e, heddle_status s, const heddle_error *err);
 
 /* ---- executor_values.c: methods */

@@ -112,6 +112,20 @@ def test_padding_against_onnxruntime():
             batcher(np.zeros((1, 5), np.int64), np.ones((1, 4), np.float32))
 
 
+def test_times(slow):
+    batcher = heddle.Batcher(slow, max_items=2, max_delay=60)
+    before = time.monotonic_ns()
+    first, second = batcher(item(1), timed=True), batcher(item(2))
+    assert first.result(60)[0, 0] == 2 and second.result(60)[0, 0] == 4
+    t = first.times
+    passed = [before, *(t[name] for name in ("accepted_ns", "taken_ns", "run_ns", "ran_ns", "ended_ns")), time.monotonic_ns()]
+    assert passed == sorted(passed) and t["items"] == t["rows"] == 2 and t["ran_ns"] - t["run_ns"] >= 90e6, t
+    assert {row["device"] for row in t["steps"]} == {"sim:0"} and "Add" in {row["op"] for row in t["steps"]}, t
+    assert all(t["run_ns"] <= row["start_ns"] <= row["end_ns"] <= t["ran_ns"] for row in t["steps"]), t
+    assert second.times is None
+    batcher.close()
+
+
 def test_refusals(model):
     batcher = heddle.Batcher(model, max_items=2, max_delay=60)
     waiting = batcher(item(1))

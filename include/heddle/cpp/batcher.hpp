@@ -42,6 +42,7 @@ struct BatchCall {
   std::chrono::nanoseconds deadline = std::chrono::nanoseconds(0); // 0: none
   std::chrono::nanoseconds wait = std::chrono::nanoseconds(0);     // for room in the queue
   std::vector<Tensor> outputs = {};                                // receive the outputs; an empty one: a new tensor
+  std::uint32_t flags = 0;                                         // HEDDLE_BATCH_CALL_*
   // With the result, on another thread; it must not throw or block. Not of try_run.
   std::function<void(const Status &)> done = nullptr;
 };
@@ -72,9 +73,17 @@ public:
     });
   }
 
+  // When it passed what; its steps are borrowed from the request.
+  Result<heddle_batch_times> try_times() const {
+    return filled<heddle_batch_times>(heddle_batch_request_times);
+  }
+
 #ifndef HEDDLE_CPP_NO_EXCEPTIONS
   void wait(Timeout timeout = {}) const {
     try_wait(timeout).value();
+  }
+  heddle_batch_times times() const {
+    return try_times().value();
   }
   Tensor output(std::uint32_t i = 0) const {
     return try_output(i).value();
@@ -234,6 +243,7 @@ private:
     c.outputs = outputs.data();
     c.n_outputs = outputs.size();
     c.priority = call.priority;
+    c.flags = call.flags;
     c.deadline_ns = detail::ns_of(call.deadline);
     c.wait_ns = detail::ns_of(call.wait);
     c.done = done != nullptr ? report : nullptr;
