@@ -97,17 +97,19 @@ def decode(raw, kind):
     return np.concatenate(out)
 
 
-def file_bytes(values, tensors):
+def file_bytes(values, tensors, alignment=ALIGNMENT):
     """tensors: (bytes, shape as numpy has it, kind) by name."""
+    if alignment != ALIGNMENT:
+        values = {**values, "general.alignment": alignment}
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
     head += b"".join(_text(k) + _value(v) for k, v in values.items())
     data = b""
     for name, (raw, shape, kind) in tensors.items():
-        data += b"\0" * (-len(data) % ALIGNMENT)
+        data += b"\0" * (-len(data) % alignment)
         head += _text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
         head += struct.pack("<IQ", kind, len(data))
         data += raw
-    return head + b"\0" * (-len(head) % ALIGNMENT) + data
+    return head + b"\0" * (-len(head) % alignment) + data
 
 
 def contents(weights):
@@ -157,12 +159,12 @@ def contents(weights):
     return values, arrays
 
 
-def write(path, weights, kind=F32):
+def write(path, weights, kind=F32, alignment=ALIGNMENT):
     """Matrices of that kind; norms and biases are float32, as llama.cpp has them."""
     values, arrays = contents(weights)
     tensors = {}
     for name, array in arrays.items():
         own = kind if array.ndim == 2 and array.shape[1] % 32 == 0 else F32
         tensors[name] = (encode(array, own), array.shape, own)
-    path.write_bytes(file_bytes(values, tensors))
+    path.write_bytes(file_bytes(values, tensors, alignment))
     return path

@@ -1,6 +1,7 @@
 """GGUF files: tokens of each family against ONNX Runtime on the same weights, each type of tensors against numpy, and files that
 are cut, changed or hostile."""
 import dataclasses
+import gc
 import struct
 
 import heddle
@@ -140,3 +141,23 @@ def test_trust(tmp_path, good):
     path.write_bytes(good[1])
     with pytest.raises(heddle.errors.Error):
         heddle.Generator(path, devices="cpu", trust=tmp_path / "trust")
+
+
+def private(clean_mib):
+    """MiB of the process that are no file's."""
+    gc.collect()
+    with open("/proc/self/smaps_rollup") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Anonymous:")) / 1024 - clean_mib
+
+
+def test_weights_stay_in_the_file(tmp_path):
+    """Memory of its own is a small part of the weights, at any alignment of the tensors."""
+    s = dataclasses.replace(shape("qwen2", "tiny"), width=512, inner=2048, layers=6, words=8192)
+    for kind, alignment in ((gguf.Q8_0, 32), (gguf.F16, 8)):
+        path = gguf.write(tmp_path / "m.gguf", Weights(s, 0, "float32"), kind, alignment)
+        heddle.Generator(path, devices="cpu").append([1])
+        before = private(0)
+        g = heddle.Generator(path, devices="cpu", max_length=64)
+        g.append([1, 2, 3])
+        assert g.next() >= 0
+        assert private(before) < 0.3 * path.stat().st_size / 2**20, (kind, alignment)
