@@ -86,13 +86,20 @@ static heddle_status fill_file(upload *u, const heddle__instance *inst, heddle__
   return heddle__memory_import(p->dev, at, bytes, inst->align, u->weights->tensor, &p->memory, err);
 }
 
+/* What the address of a constant's memory is a multiple of: kernels read packed weights of bytes at any, so that those of a mapped
+ * file are used where they lie; compiled code asks for more. */
+static uint64_t align_of(const heddle__plan *plan, const heddle__instance *inst) {
+  const heddle__value *v = &plan->values[inst->value];
+  return v->known.dtype.bits <= 8 && v->layout == 0 ? v->align : inst->align;
+}
+
 bool heddle__constant_lent(const heddle__plan *plan, const heddle__instance *inst) {
   const heddle__value *v = &plan->values[inst->value];
   const heddle_device *dev = plan->devices[plan->spaces[inst->space].device].dev;
   uint32_t element = v->known.dtype.bits >= 16 ? v->known.dtype.bits / 8u : 1u;
   return heddle__device_inline(dev) && v->layout == 0 && v->known.bytes == inst->bytes &&
          (uintptr_t)v->known.data % element == 0 &&
-         heddle__memory_importable(dev, v->known.data, inst->bytes, inst->align);
+         heddle__memory_importable(dev, v->known.data, inst->bytes, align_of(plan, inst));
 }
 
 static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *inst, heddle__packed *p,
@@ -100,7 +107,7 @@ static heddle_status fill(upload *u, uint32_t alloc, const heddle__instance *ins
   const heddle__value *v = &u->plan->values[inst->value];
   heddle_status s;
   if (heddle__constant_lent(u->plan, inst)) {
-    s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, inst->align, NULL, &p->memory, err);
+    s = heddle__memory_import(p->dev, (void *)v->known.data, inst->bytes, p->align, NULL, &p->memory, err);
     if (s != HEDDLE_EUNSUPPORTED) return s;
   }
   uint64_t bytes = 0;
@@ -201,11 +208,12 @@ heddle_status heddle__constants_acquire(heddle_model *m, const heddle__plan *pla
     const heddle__instance *inst = &plan->instances[plan->allocs[i].instance];
     const heddle__space *space = &plan->spaces[inst->space];
     const heddle__value *v = &plan->values[inst->value];
+    const bool is_lent = heddle__constant_lent(plan, inst);
     heddle__packed wanted = {.arg = inst->io,
                              .dev = plan->devices[space->device].dev,
                              .kind = space->kind,
                              .layout = v->layout,
-                             .align = inst->align,
+                             .align = is_lent ? align_of(plan, inst) : inst->align,
                              .image = space->image};
     pthread_mutex_lock(&m->lock);
     heddle__packed *p = find_packed(m, &wanted);

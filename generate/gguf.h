@@ -53,7 +53,11 @@ bool heddle__gguf_whole(const heddle__gguf_value *v, int64_t *out);
 bool heddle__gguf_real(const heddle__gguf_value *v, double *out);
 heddle__gguf_text heddle__gguf_string(const heddle__gguf_value *v); /* empty where it is none */
 
-/* gguf_blocks.c: bytes of so many elements; 0: the type is not known, or does not divide them. And the elements. */
+/* gguf_blocks.c: BLOCK_* of a type, BLOCK_NONE for float32 and types that are not known. */
+enum { HEDDLE__GGUF_F32 = 0 };
+int heddle__gguf_form(uint32_t type);
+
+/* Bytes of so many elements; 0: the type is not known, or does not divide them. And the elements. */
 uint64_t heddle__gguf_bytes(uint32_t type, uint64_t count, uint64_t row);
 void heddle__gguf_read(const heddle__gguf_tensor *t, float *out);
 

@@ -1,4 +1,4 @@
-/* generate/gguf_build.c: writes a graph as JSON, and parameters that are the file's bytes where they are float32. */
+/* generate/gguf_build.c: writes a graph as JSON, and parameters that are the file's bytes: float32, and matrices in blocks. */
 #include "generate/gguf_build.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/sealed.h"
 #include "core/tensor.h"
+#include "plugins/common/blocks.h"
 
 /* ---- the file */
 
@@ -99,21 +100,35 @@ uint32_t heddle__gguf_input(heddle__gguf_build *b, const char *name, const char 
   return add_node(b, dtype, shape);
 }
 
-uint32_t heddle__gguf_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...) {
-  char own[32];
-  va_list inputs;
+static uint32_t write_node(heddle__gguf_build *b, bool own, const char *op, const char *name, const char *attrs, int n,
+                           va_list inputs) {
+  char given[32];
   if (b->status != HEDDLE_OK) return 0;
-  snprintf(own, sizeof own, "node_%u", (unsigned)b->n);
-  heddle__say(&b->nodes, "%s{\"op\": \"%s\", \"name\": \"%s\", \"attrs\": {", b->n > 0 ? ",\n" : "", op,
-              name != NULL ? name : own);
+  snprintf(given, sizeof given, "node_%u", (unsigned)b->n);
+  heddle__say(&b->nodes, "%s{\"op\": \"%s\", \"name\": \"%s\", %s\"attrs\": {", b->n > 0 ? ",\n" : "", op,
+              name != NULL ? name : given, own ? "\"domain\": \"heddle\", " : "");
   heddle__say_text(&b->nodes, attrs);
   heddle__say_text(&b->nodes, "}, \"inputs\": [");
-  va_start(inputs, n);
   for (int i = 0; i < n; i++)
     heddle__say(&b->nodes, "%s[%u, 0, 0]", i > 0 ? ", " : "", (unsigned)va_arg(inputs, uint32_t));
-  va_end(inputs);
   heddle__say_text(&b->nodes, "]}");
   return add_node(b, NULL, NULL);
+}
+
+uint32_t heddle__gguf_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...) {
+  va_list inputs;
+  va_start(inputs, n);
+  const uint32_t node = write_node(b, false, op, name, attrs, n, inputs);
+  va_end(inputs);
+  return node;
+}
+
+uint32_t heddle__gguf_own_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...) {
+  va_list inputs;
+  va_start(inputs, n);
+  const uint32_t node = write_node(b, true, op, name, attrs, n, inputs);
+  va_end(inputs);
+  return node;
 }
 
 uint32_t heddle__gguf_output(heddle__gguf_build *b, uint32_t node) {
@@ -164,29 +179,68 @@ static uint32_t add_constant(heddle__gguf_build *b, const char *name, heddle_dty
   return node;
 }
 
-uint32_t heddle__gguf_weight(heddle__gguf_build *b, const char *name, int64_t rows, int64_t columns) {
+/* The tensor, after a check of its dimensions; NULL after a failure. */
+static const heddle__gguf_tensor *checked(heddle__gguf_build *b, const char *name, int64_t rows, int64_t columns) {
   const heddle__gguf_tensor *t = heddle__gguf_tensor_of(b->file, name);
-  const int64_t shape[2] = {rows, columns};
-  const uint32_t ndim = columns > 0 ? 2 : 1;
-  void *out;
-  if (b->status != HEDDLE_OK) return 0;
+  if (b->status != HEDDLE_OK) return NULL;
   if (t == NULL) {
     b->status = heddle__fail(b->err, HEDDLE_EFORMAT, "%s: tensor '%s' is missing", b->file->path, name);
-    return 0;
+    return NULL;
   }
   const uint64_t inner = (uint64_t)(columns > 0 ? columns : rows), outer = columns > 0 ? (uint64_t)rows : 1;
   const uint64_t rest = t->ndim > 2 ? t->count / (t->dims[0] * t->dims[1]) : 1;
-  if (t->dims[0] != inner || (t->ndim > 1 ? t->dims[1] : 1) != outer || rest != 1) {
-    b->status = heddle__fail(b->err, HEDDLE_EFORMAT,
-                             "%s: tensor '%s' has %llu elements in rows of %llu; expected %llu in rows of %llu",
-                             b->file->path, name, (unsigned long long)t->count, (unsigned long long)t->dims[0],
-                             (unsigned long long)(inner * outer), (unsigned long long)inner);
-    return 0;
-  }
-  const bool is_mapped = t->type == 0 && (uintptr_t)t->data % sizeof(float) == 0;
-  const uint32_t node = add_constant(b, name, HEDDLE_FLOAT32, shape, ndim, is_mapped ? t->data : NULL, &out);
+  if (t->dims[0] == inner && (t->ndim > 1 ? t->dims[1] : 1) == outer && rest == 1) return t;
+  b->status = heddle__fail(b->err, HEDDLE_EFORMAT,
+                           "%s: tensor '%s' has %llu elements in rows of %llu; expected %llu in rows of %llu",
+                           b->file->path, name, (unsigned long long)t->count, (unsigned long long)t->dims[0],
+                           (unsigned long long)(inner * outer), (unsigned long long)inner);
+  return NULL;
+}
+
+uint32_t heddle__gguf_weight(heddle__gguf_build *b, const char *name, int64_t rows, int64_t columns) {
+  const heddle__gguf_tensor *t = checked(b, name, rows, columns);
+  const int64_t shape[2] = {rows, columns};
+  void *out;
+  if (t == NULL) return 0;
+  const bool is_mapped = t->type == HEDDLE__GGUF_F32 && (uintptr_t)t->data % sizeof(float) == 0;
+  const uint32_t node =
+      add_constant(b, name, HEDDLE_FLOAT32, shape, columns > 0 ? 2 : 1, is_mapped ? t->data : NULL, &out);
   if (out != NULL && !is_mapped) heddle__gguf_read(t, out);
   return node;
+}
+
+heddle__gguf_matrix heddle__gguf_matrix_of(heddle__gguf_build *b, const char *name, int64_t rows, int64_t columns) {
+  heddle__gguf_matrix w = {.form = NULL, .rows = rows, .columns = columns};
+  const heddle__gguf_tensor *t = checked(b, name, rows, columns);
+  const int form = t != NULL ? heddle__gguf_form(t->type) : BLOCK_NONE;
+  void *out;
+  if (form == BLOCK_NONE) {
+    w.node = heddle__gguf_weight(b, name, rows, columns);
+    return w;
+  }
+  const int64_t shape[2] = {rows, (int64_t)t->bytes / rows};
+  w.form = block_form_of(form)->name;
+  w.node = add_constant(b, name, (heddle_dtype){HEDDLE_DTYPE_UINT, 8, 1}, shape, 2, t->data, &out);
+  return w;
+}
+
+uint32_t heddle__gguf_product(heddle__gguf_build *b, const char *name, uint32_t x, heddle__gguf_matrix w,
+                              const uint32_t *bias) {
+  char attrs[96];
+  const int n = bias != NULL ? 3 : 2;
+  const uint32_t added = bias != NULL ? *bias : 0;
+  if (w.form == NULL) return heddle__gguf_node(b, "Gemm", name, "\"transB\": 1", n, x, w.node, added);
+  snprintf(attrs, sizeof attrs, "\"K\": %lld, \"N\": %lld, \"form\": \"%s\"", (long long)w.columns, (long long)w.rows,
+           w.form);
+  return heddle__gguf_own_node(b, "MatMulBlocks", name, attrs, n, x, w.node, added);
+}
+
+uint32_t heddle__gguf_rows(heddle__gguf_build *b, heddle__gguf_matrix w, uint32_t indices) {
+  char attrs[96];
+  const uint32_t rows = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, w.node, indices);
+  if (w.form == NULL) return rows;
+  snprintf(attrs, sizeof attrs, "\"K\": %lld, \"form\": \"%s\"", (long long)w.columns, w.form);
+  return heddle__gguf_own_node(b, "FromBlocks", NULL, attrs, 1, rows);
 }
 
 static uint32_t small(heddle__gguf_build *b, heddle_dtype dtype, const void *values, uint32_t n, uint32_t ndim) {

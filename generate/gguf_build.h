@@ -25,6 +25,17 @@ heddle_status heddle__gguf_finish(heddle__gguf_build *b, const char *path, heddl
 /* Inputs: of the run; a tensor of the file, [rows, columns] or with columns 0 [rows], as float32; constants. */
 uint32_t heddle__gguf_input(heddle__gguf_build *b, const char *name, const char *dtype, const char *shape);
 uint32_t heddle__gguf_weight(heddle__gguf_build *b, const char *name, int64_t rows, int64_t columns);
+/* A matrix of the file [rows, columns] as it lies there: float32, form NULL, or bytes of blocks of a form. Its product with x,
+ * whose rows are columns long, plus what is added to each row (NULL: nothing); and its rows as float32. */
+typedef struct heddle__gguf_matrix {
+  uint32_t node;
+  const char *form;
+  int64_t rows, columns;
+} heddle__gguf_matrix;
+heddle__gguf_matrix heddle__gguf_matrix_of(heddle__gguf_build *b, const char *name, int64_t rows, int64_t columns);
+uint32_t heddle__gguf_product(heddle__gguf_build *b, const char *name, uint32_t x, heddle__gguf_matrix w,
+                              const uint32_t *bias);
+uint32_t heddle__gguf_rows(heddle__gguf_build *b, heddle__gguf_matrix w, uint32_t indices);
 uint32_t heddle__gguf_wholes(heddle__gguf_build *b, const int64_t *values,
                              uint32_t n); /* n 0: one, without a dimension */
 uint32_t heddle__gguf_real_constant(heddle__gguf_build *b, float value);
@@ -32,6 +43,8 @@ uint32_t heddle__gguf_table(heddle__gguf_build *b, const int64_t shape[2], float
 
 /* A node; name NULL: one of its own. attrs: members of JSON. n inputs follow, uint32_t. */
 uint32_t heddle__gguf_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...);
+/* The same of domain "heddle". */
+uint32_t heddle__gguf_own_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...);
 uint32_t heddle__gguf_output(heddle__gguf_build *b, uint32_t node); /* returns node */
 
 #endif

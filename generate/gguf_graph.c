@@ -116,10 +116,10 @@ static uint32_t norm(heddle__gguf_build *b, const model *m, uint32_t x, const ch
 
 static uint32_t product(heddle__gguf_build *b, uint32_t x, const char *weight, const char *bias, int64_t out,
                         int64_t in) {
-  const uint32_t w = heddle__gguf_weight(b, weight, out, in);
-  if (bias != NULL && heddle__gguf_tensor_of(b->file, bias) != NULL)
-    return heddle__gguf_node(b, "Gemm", NULL, "\"transB\": 1", 3, x, w, heddle__gguf_weight(b, bias, out, 0));
-  return heddle__gguf_node(b, "Gemm", NULL, "\"transB\": 1", 2, x, w);
+  const heddle__gguf_matrix w = heddle__gguf_matrix_of(b, weight, out, in);
+  const bool is_added = bias != NULL && heddle__gguf_tensor_of(b->file, bias) != NULL;
+  const uint32_t added = is_added ? heddle__gguf_weight(b, bias, out, 0) : 0;
+  return heddle__gguf_product(b, NULL, x, w, is_added ? &added : NULL);
 }
 
 static uint32_t reshape(heddle__gguf_build *b, uint32_t x, const int64_t *shape, uint32_t n) {
@@ -284,16 +284,16 @@ static void write_graph(heddle__gguf_build *b, const model *m) {
     }
   begin(b, m, &s, past[0][0]);
   const int64_t flat = -1;
-  const uint32_t embed = heddle__gguf_weight(b, "token_embd.weight", m->words, m->width);
+  const heddle__gguf_matrix embed = heddle__gguf_matrix_of(b, "token_embd.weight", m->words, m->width);
   const uint32_t row = heddle__gguf_node(b, "Reshape", NULL, "", 2, ids, heddle__gguf_wholes(b, &flat, 1));
-  uint32_t x = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, embed, row);
+  uint32_t x = heddle__gguf_rows(b, embed, row);
   if (m->is_gemma)
     x = heddle__gguf_node(b, "Mul", NULL, "", 2, x, heddle__gguf_real_constant(b, sqrtf((float)m->width)));
   for (int64_t i = 0; i < m->layers && b->status == HEDDLE_OK; i++) x = layer(b, m, &s, past[i], x, i);
   x = norm(b, m, x, "output_norm.weight", m->width);
   const bool is_tied = heddle__gguf_tensor_of(b->file, "output.weight") == NULL;
-  const uint32_t head = is_tied ? embed : heddle__gguf_weight(b, "output.weight", m->words, m->width);
-  x = heddle__gguf_node(b, "Gemm", m->logit_cap > 0 ? NULL : "logits", "\"transB\": 1", 2, x, head);
+  const heddle__gguf_matrix head = is_tied ? embed : heddle__gguf_matrix_of(b, "output.weight", m->words, m->width);
+  x = heddle__gguf_product(b, m->logit_cap > 0 ? NULL : "logits", x, head, NULL);
   if (m->logit_cap > 0) x = capped(b, x, m->logit_cap, "logits");
   heddle__gguf_output(b, x);
   heddle__free(past);

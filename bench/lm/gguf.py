@@ -5,6 +5,9 @@ import numpy as np
 
 F32, F16, Q4_0, Q8_0, Q4_K, Q6_K, BF16 = 0, 1, 2, 8, 12, 14, 30
 ALIGNMENT = 32
+KINDS, ENCODED = (F16, BF16, Q4_0, Q8_0, Q4_K, Q6_K), (F32, F16, BF16, Q4_0, Q8_0)
+FORMS = {F16: "f16", BF16: "bf16", Q4_0: "q4_0", Q8_0: "q8_0", Q4_K: "q4_k", Q6_K: "q6_k"}
+BLOCKS = {F32: (1, 4), F16: (1, 2), BF16: (1, 2), Q4_0: (32, 18), Q8_0: (32, 34), Q4_K: (256, 144), Q6_K: (256, 210)}
 
 
 def _text(s):
@@ -45,17 +48,68 @@ def encode(array, kind):
     return np.concatenate([d[:, None].view(np.uint8), q[:, :16] | q[:, 16:] << 4], 1).tobytes()
 
 
-def file_bytes(values, tensors):
+def random_bytes(rng, count, kind):
+    """Blocks of any numbers, with small scales."""
+    elements, size = BLOCKS[kind]
+    blocks = rng.integers(0, 256, (count // elements, size), np.uint8)
+    if kind in (F16, BF16):
+        return encode(rng.standard_normal(count).astype(np.float32) * 0.1, kind)
+    for at, scale in {Q4_K: ((0, 2e-4), (2, 1e-3)), Q6_K: ((208, 2e-4),)}.get(kind, ((0, 1e-2),)):
+        scales = (scale * rng.uniform(-1, 1, (len(blocks), 1))).astype(np.float16)
+        blocks[:, at:at + 2] = scales.view(np.uint8)
+    return blocks.tobytes()
+
+
+def decode(raw, kind):
+    """Of bytes of a kind, by the definitions in docs/gguf.md."""
+    b = np.frombuffer(raw, np.uint8)
+    if kind == F16:
+        return b.view(np.float16).astype(np.float32)
+    if kind == BF16:
+        return (b.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    if kind in (Q4_0, Q8_0):
+        b = b.reshape(-1, 18 if kind == Q4_0 else 34)
+        d = np.ascontiguousarray(b[:, :2]).view(np.float16).astype(np.float32)
+        q = b[:, 2:]
+        q = np.concatenate([q & 15, q >> 4], 1).astype(np.int32) - 8 if kind == Q4_0 else q.view(np.int8).astype(np.int32)
+        return (d * q.astype(np.float32)).reshape(-1)
+    out = []
+    for block in b.reshape(-1, 144 if kind == Q4_K else 210):
+        if kind == Q4_K:
+            d, least = (np.float32(x) for x in block[:4].view(np.float16))
+            six = block[4:16].astype(int)
+            for j in range(8):
+                sc = six[j] & 63 if j < 4 else (six[j + 4] & 15) | (six[j - 4] >> 6) << 4
+                mn = six[j + 4] & 63 if j < 4 else six[j + 4] >> 4 | (six[j] >> 6) << 4
+                q = block[16 + 32 * (j // 2):48 + 32 * (j // 2)]
+                q = q & 15 if j % 2 == 0 else q >> 4
+                out.append(d * np.float32(sc) * q.astype(np.float32) - least * np.float32(mn))
+        else:
+            low, high, scales = block[:128], block[128:192], block[192:208].view(np.int8)
+            d = np.float32(block[208:210].view(np.float16)[0])
+            for n in range(2):
+                for j in range(4):
+                    part = low[64 * n + 32 * (j % 2):64 * n + 32 * (j % 2) + 32]
+                    part = (part & 15 if j < 2 else part >> 4).astype(int)
+                    q = (part | (high[32 * n:32 * n + 32].astype(int) >> 2 * j & 3) << 4) - 32
+                    sc = np.repeat(scales[8 * n + 2 * j:8 * n + 2 * j + 2].astype(np.float32), 16)
+                    out.append(d * sc * q.astype(np.float32))
+    return np.concatenate(out)
+
+
+def file_bytes(values, tensors, alignment=ALIGNMENT):
     """tensors: (bytes, shape as numpy has it, kind) by name."""
+    if alignment != ALIGNMENT:
+        values = {**values, "general.alignment": alignment}
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(values))
     head += b"".join(_text(k) + _value(v) for k, v in values.items())
     data = b""
     for name, (raw, shape, kind) in tensors.items():
-        data += b"\0" * (-len(data) % ALIGNMENT)
+        data += b"\0" * (-len(data) % alignment)
         head += _text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
         head += struct.pack("<IQ", kind, len(data))
         data += raw
-    return head + b"\0" * (-len(head) % ALIGNMENT) + data
+    return head + b"\0" * (-len(head) % alignment) + data
 
 
 def contents(weights):
@@ -105,12 +159,12 @@ def contents(weights):
     return values, arrays
 
 
-def write(path, weights, kind=F32):
+def write(path, weights, kind=F32, alignment=ALIGNMENT):
     """Matrices of that kind; norms and biases are float32, as llama.cpp has them."""
     values, arrays = contents(weights)
     tensors = {}
     for name, array in arrays.items():
         own = kind if array.ndim == 2 and array.shape[1] % 32 == 0 else F32
         tensors[name] = (encode(array, own), array.shape, own)
-    path.write_bytes(file_bytes(values, tensors))
+    path.write_bytes(file_bytes(values, tensors, alignment))
     return path

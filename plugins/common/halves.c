@@ -27,7 +27,7 @@ static void narrow_each(bool brain, const float *in, char *out, uint64_t n) {
 #define EIGHT __attribute__((target("avx2,f16c")))
 
 /* cpuid is slow inside a virtual machine, so it is asked once; threads that ask at the same time get the same. */
-static bool has_eight(void) {
+bool halves_by_eight(void) {
   static atomic_int known; /* 0: not yet; 1: no; 2: yes */
   int is = atomic_load_explicit(&known, memory_order_relaxed);
   if (is == 0) {
@@ -73,7 +73,7 @@ EIGHT static uint64_t narrow_eight(bool brain, const float *in, char *out, uint6
 
 #else
 
-static bool has_eight(void) {
+bool halves_by_eight(void) {
   return false;
 }
 
@@ -90,11 +90,11 @@ static uint64_t narrow_eight(bool brain, const float *in, char *out, uint64_t n)
 #endif
 
 void halves_widen(bool brain, const void *in, float *out, uint64_t n) {
-  const uint64_t done = has_eight() ? widen_eight(brain, in, out, n) : 0;
+  const uint64_t done = halves_by_eight() ? widen_eight(brain, in, out, n) : 0;
   widen_each(brain, (const char *)in + 2 * done, out + done, n - done);
 }
 
 void halves_narrow(bool brain, const float *in, void *out, uint64_t n) {
-  const uint64_t done = has_eight() ? narrow_eight(brain, in, out, n) : 0;
+  const uint64_t done = halves_by_eight() ? narrow_eight(brain, in, out, n) : 0;
   narrow_each(brain, in + done, (char *)out + 2 * done, n - done);
 }

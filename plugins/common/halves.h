@@ -11,4 +11,7 @@
 void halves_widen(bool brain, const void *in, float *out, uint64_t n);
 void halves_narrow(bool brain, const float *in, void *out, uint64_t n);
 
+/* Whether the CPU converts eight at a time: AVX2 and F16C. */
+bool halves_by_eight(void);
+
 #endif

@@ -110,6 +110,10 @@ def write():
                 nbits.null("s", np.zeros((5, 3), np.float32))]
     head = nbits.add("MatMulNBits", operands, "heddle", K=40, N=5, block_size=16)
     plan(json.loads(nbits.text([head])), {})
+    blocks = fused.Builder()
+    x, w = blocks.null("a", np.zeros((3, 64), np.float32)), blocks.null("b", np.zeros((5, 36), np.uint8))
+    plan(json.loads(blocks.text([blocks.add("MatMulBlocks", [x, w], "heddle", K=64, N=5, form="q4_0"),
+                                 blocks.add("FromBlocks", [w], "heddle", K=64, form="q4_0")])), {})
     for packed in (False, True):
         experts = fused.Builder()
         w = np.zeros((4, 5, 20), np.uint8) if packed else np.zeros((4, 5, 40), np.float32)

@@ -46,6 +46,8 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(batch, batch_mean) \
   X(batch, batch_running) \
   X(batch, batch_sums) \
+  X(blocks, from_blocks) \
+  X(blocks, matmul_blocks) \
   X(convert, convert) \
   X(fill, range) \
   X(gqa, gqa) \

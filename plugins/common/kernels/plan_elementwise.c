@@ -20,12 +20,20 @@ const k_entry k_elementwise_table[] = {
 };
 
 const k_entry k_own_table[] = {
-    {"FusedElementwise", 0, k_plan_fused},     {"GroupQueryAttention", 0, k_plan_gqa},
-    {"KernelMatrix", 0, k_plan_kernel_matrix}, {"Lookup", 0, k_plan_lookup},
-    {"MatMulExperts", 0, k_plan_experts},      {"MatMulNBits", 0, k_plan_nbits},
-    {"PairProbabilities", 0, k_plan_pairs},    {"PostTransform", 0, k_plan_post_transform},
-    {"RMSNormalization", 0, k_plan_rms_norm},  {"Rotary", 0, k_plan_rotate},
-    {"TreeEnsemble", 0, k_plan_trees},         {0},
+    {"FromBlocks", 0, k_plan_from_blocks},
+    {"FusedElementwise", 0, k_plan_fused},
+    {"GroupQueryAttention", 0, k_plan_gqa},
+    {"KernelMatrix", 0, k_plan_kernel_matrix},
+    {"Lookup", 0, k_plan_lookup},
+    {"MatMulBlocks", 0, k_plan_blocks},
+    {"MatMulExperts", 0, k_plan_experts},
+    {"MatMulNBits", 0, k_plan_nbits},
+    {"PairProbabilities", 0, k_plan_pairs},
+    {"PostTransform", 0, k_plan_post_transform},
+    {"RMSNormalization", 0, k_plan_rms_norm},
+    {"Rotary", 0, k_plan_rotate},
+    {"TreeEnsemble", 0, k_plan_trees},
+    {0},
 };
 
 const k_entry *k_scalar_entry(bool own, const char *op) {

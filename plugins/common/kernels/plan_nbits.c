@@ -1,4 +1,5 @@
-/* MatMulNBits and MatMulExperts of domain "heddle", whose weights stay packed: the kernels of nbits.cl. */
+/* MatMulNBits, MatMulExperts, MatMulBlocks and FromBlocks of domain "heddle", whose weights stay packed: the kernels of nbits.cl
+ * and blocks.cl. */
 #include "plan_general.h"
 
 #include "plugins/common/more/nbits_unit.h"
@@ -60,4 +61,27 @@ heddle_status k_plan_experts(k_node *n, heddle_error *err) {
                            K_TABLE,          k_output(n, 0)};
   const k_general p = {.count = m.out[0].count, .has = k_general_has(n, &m)};
   return k_launch_add(n, &how, &p, sizeof p, sizeof args / sizeof args[0], args, err);
+}
+
+heddle_status k_plan_blocks(k_node *n, heddle_error *err) {
+  more_op m;
+  k_general_launch how = {.kernel = KERNEL_matmul_blocks, .n_types = 1, .n_operands = 3, .out = k_output(n, 0)};
+  heddle_status s = k_general_of(n, &m, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, m.in[NB_A].type, &how.types[0], err);
+  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
+  how.items = m.out[0].count;
+  how.turns = (double)m.i[NB_DEPTH] * 2;
+  return k_general_add(n, &m, &how, err);
+}
+
+heddle_status k_plan_from_blocks(k_node *n, heddle_error *err) {
+  more_op m;
+  k_general_launch how = {
+      .kernel = KERNEL_from_blocks, .n_types = 1, .n_operands = 1, .out = k_output(n, 0), .turns = 4};
+  heddle_status s = k_general_of(n, &m, err);
+  if (s == HEDDLE_OK) s = k_element_of(n, m.in[0].type, &how.types[0], err);
+  if (s != HEDDLE_OK || m.out[0].count == 0) return s;
+  how.types[0] = k_unsigned_element(how.types[0]);
+  how.items = m.out[0].count;
+  return k_general_add(n, &m, &how, err);
 }

@@ -73,11 +73,13 @@ heddle_status k_plan_pairs(k_node *n, heddle_error *err);
 heddle_status k_plan_post_transform(k_node *n, heddle_error *err);
 heddle_status k_plan_trees(k_node *n, heddle_error *err);
 
-/* RMSNormalization, of both domains; Rotary, MatMulNBits, MatMulExperts and GroupQueryAttention. */
+/* RMSNormalization, of both domains; Rotary, MatMulNBits, MatMulExperts, MatMulBlocks, FromBlocks and GroupQueryAttention. */
 heddle_status k_plan_rotate(k_node *n, heddle_error *err);
 heddle_status k_plan_rms_norm(k_node *n, heddle_error *err);
 heddle_status k_plan_nbits(k_node *n, heddle_error *err);
 heddle_status k_plan_experts(k_node *n, heddle_error *err);
+heddle_status k_plan_blocks(k_node *n, heddle_error *err);
+heddle_status k_plan_from_blocks(k_node *n, heddle_error *err);
 heddle_status k_plan_gqa(k_node *n, heddle_error *err);
 
 /* Element i of the array of the plan's steps, zeroed; NULL (with err filled) when memory is out. */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { CHUNK = 128 /* rows of an expert at a time */, FEW_WAY = NB_SHARE + 1 };
+enum { CHUNK = 128 /* rows of an expert at a time */, FEW_WAY = NB_OTHERS };
 enum { FLOATS = NB_EXPANDED + 1 /* the weights are numbers */ };
 
 /* ---------------------------------------------------------------- scratch memory */

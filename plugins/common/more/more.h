@@ -213,9 +213,9 @@ static inline int64_t more_get_int(const more_value *v, const void *p, int64_t i
 #define MORE_SETUPS(X) \
   X(affine_grid) X(arg) X(attention) X(batch_norm) X(bernoulli) X(binary) X(bit_cast) X(cast) X(cast_like) X(causal_conv)  \
   X(center_crop_pad) X(clip) X(col2im) X(compress) X(conv) X(conv_integer) X(cumulate) X(deform_conv)  \
-  X(depth_to_space) X(dequantize) X(det) X(dft) X(dropout) X(dynamic_quantize) X(einsum) X(eye_like) X(gather_elements)  \
+  X(depth_to_space) X(dequantize) X(det) X(dft) X(dropout) X(dynamic_quantize) X(einsum) X(eye_like) X(from_blocks) X(gather_elements)  \
   X(gather_nd) X(gemm) X(global_lp_pool) X(gqa) X(grid_sample) X(group_norm) X(gru) X(hardmax) X(kernel_matrix) X(linear_attention)  \
-  X(lookup) X(lp_norm) X(lstm) X(matmul) X(matmul_experts) X(matmul_integer) X(matmul_nbits) X(max_unpool) X(mean_variance) X(mel) X(multinomial) X(nll)  \
+  X(lookup) X(lp_norm) X(lstm) X(matmul) X(matmul_blocks) X(matmul_experts) X(matmul_integer) X(matmul_nbits) X(max_unpool) X(mean_variance) X(mel) X(multinomial) X(nll)  \
   X(non_max_suppression) X(non_zero) X(normalize) X(one_hot) X(pad) X(pair_probabilities) X(pool) X(post_transform)  \
   X(qlinear_conv) X(qlinear_matmul) X(quantize) X(random) X(random_like) X(range) X(reduce) X(reverse_sequence) X(rnn)  \
   X(roi_align) X(rotary) X(rotate) X(scatter_elements)  \

@@ -46,6 +46,10 @@ static const float *floats_of(const more_op *m, const more_args *a, int64_t firs
 
 /* ---------------------------------------------------------------- products */
 
+static inline uint32_t bias_of(const more_op *m) {
+  return m->i[NB_FORM] != BLOCK_NONE ? NB_SCALES : NB_BIAS;
+}
+
 /* A unit's columns of `count` rows from row `first` of operand 0 on. */
 static void multiply(const more_op *m, const more_args *a, const nbits_rows *w, int64_t column, int64_t columns,
                      const float *from, int64_t first, int64_t count, const nb_room *r) {
@@ -54,11 +58,12 @@ static void multiply(const more_op *m, const more_args *a, const nbits_rows *w, 
   float *out = direct ? (float *)a->out[0] + first * all + column : r->out;
   const int64_t step = direct ? all : NB_UNIT;
   nb_multiply(m, m->i[NB_WAY], w, columns, from, count, r, out, step);
-  const bool has_bias = m->n_in > NB_BIAS && a->in[NB_BIAS] != NULL;
+  const uint32_t bias = bias_of(m);
+  const bool has_bias = m->n_in > bias && a->in[bias] != NULL;
   for (int64_t i = 0; i < count && (has_bias || !direct); i++) {
     for (int64_t n = 0; n < columns; n++) {
       float *x = out + i * step + n;
-      if (has_bias) *x += (float)more_get(&m->in[NB_BIAS], a->in[NB_BIAS], column + n);
+      if (has_bias) *x += (float)more_get(&m->in[bias], a->in[bias], column + n);
       if (!direct && m->out[0].type != REF_TYPE_F32)
         more_put(&m->out[0], a->out[0], (first + i) * all + column + n, *x);
     }
@@ -96,15 +101,18 @@ static void run_product(const more_op *m, const more_args *a, int64_t first, int
 static void run_exact(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t depth = m->i[NB_DEPTH], columns = m->i[NB_COLUMNS];
   const bool grouped = m->n_in > NB_INDEX && a->in[NB_INDEX] != NULL;
+  const uint32_t bias = bias_of(m);
   int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
     const int64_t r = u / columns, n = u % columns;
     if (more_tick(m, &work, 10 * depth)) return;
-    double sum = m->n_in > NB_BIAS && a->in[NB_BIAS] != NULL ? more_get(&m->in[NB_BIAS], a->in[NB_BIAS], n) : 0;
-    for (int64_t k = 0; k < depth; k++) {
-      const int64_t b = grouped ? more_get_int(&m->in[NB_INDEX], a->in[NB_INDEX], k) : k / m->i[NB_BLOCK];
-      sum += more_get(&m->in[NB_A], a->in[NB_A], r * depth + k) * nb_weight_at(m, a, n, k, b);
-    }
+    double sum = m->n_in > bias && a->in[bias] != NULL ? more_get(&m->in[bias], a->in[bias], n) : 0;
+    if (m->i[NB_FORM] != BLOCK_NONE) sum += nb_formed_exact(m, a, r, n);
+    else
+      for (int64_t k = 0; k < depth; k++) {
+        const int64_t b = grouped ? more_get_int(&m->in[NB_INDEX], a->in[NB_INDEX], k) : k / m->i[NB_BLOCK];
+        sum += more_get(&m->in[NB_A], a->in[NB_A], r * depth + k) * nb_weight_at(m, a, n, k, b);
+      }
     more_put(&m->out[0], a->out[0], u, sum);
   }
 }
@@ -142,11 +150,40 @@ static void check_operands(more_plan *p) {
   check_index(p);
 }
 
-void more_setup_matmul_nbits(more_plan *p) {
+void nb_result(more_plan *p) {
+  const more_value *x = &p->m->in[NB_A];
+  int64_t *i = p->m->i, shape[MORE_DIMS];
+  memcpy(shape, x->shape, sizeof shape);
+  shape[x->ndim - 1] = i[NB_COLUMNS];
+  more_result(p, 0, x->type, x->ndim, shape);
+  i[NB_ROWS] = more_count(x->shape, 0, x->ndim - 1);
+}
+
+void nb_plan_product(more_plan *p) {
   more_op *m = p->m;
-  int64_t *i = m->i, shape[MORE_DIMS];
-  const more_value *x = &m->in[NB_A];
+  const int64_t *i = m->i;
+  const double weights = (double)i[NB_COLUMNS] * (double)i[NB_DEPTH];
   nb_room unused;
+  if (m->in[NB_A].type == REF_TYPE_F64) {
+    more_work(p, run_exact, i[NB_ROWS] * i[NB_COLUMNS], (double)i[NB_ROWS] * weights);
+    return;
+  }
+  if (!more_ok(p) || i[NB_ROWS] < 1) {
+    more_loop(p, run_product, 0, 0);
+    return;
+  }
+  const int64_t units = (i[NB_COLUMNS] + NB_UNIT - 1) / NB_UNIT,
+                chunks = (i[NB_ROWS] + rows_at_once(m) - 1) / rows_at_once(m);
+  more_loop(p, run_product, units * chunks,
+            nb_steps(i[NB_WAY]) * weights * (double)i[NB_ROWS] +
+                (nb_expands(i[NB_WAY]) ? 2 * weights * (double)chunks : 0));
+  m->part_scratch = (uint64_t)lay_room(m, NULL, &unused);
+  m->unsliced = true; /* a slice would lay out operand 0 again */
+}
+
+void more_setup_matmul_nbits(more_plan *p) {
+  int64_t *i = p->m->i;
+  const more_value *x = &p->m->in[NB_A];
   nb_read_sizes(p);
   more_rank(p, NB_A, 1, MORE_DIMS);
   if (!more_ok(p)) return;
@@ -156,27 +193,9 @@ void more_setup_matmul_nbits(more_plan *p) {
   i[NB_ROW_BYTES] = i[NB_BLOCKS] * (i[NB_BLOCK] * i[NB_BITS] / 8);
   check_operands(p);
   if (!more_ok(p)) return;
-  memcpy(shape, x->shape, sizeof shape);
-  shape[x->ndim - 1] = i[NB_COLUMNS];
-  more_result(p, 0, x->type, x->ndim, shape);
-  i[NB_ROWS] = more_count(x->shape, 0, x->ndim - 1);
-  if (x->type == REF_TYPE_F64) {
-    more_work(p, run_exact, i[NB_ROWS] * i[NB_COLUMNS],
-              (double)i[NB_ROWS] * (double)i[NB_COLUMNS] * (double)i[NB_DEPTH]);
-    return;
-  }
-  i[NB_WAY] =
-      more_operand(p, NB_INDEX) ? NB_EXPANDED : nb_way(p, more_int(p, "accuracy_level", 0), i[NB_ROWS] <= NB_FEW);
-  if (!more_ok(p) || i[NB_ROWS] < 1) {
-    more_loop(p, run_product, 0, 0);
-    return;
-  }
-  const double weights = (double)i[NB_COLUMNS] * (double)i[NB_DEPTH];
-  const int64_t units = (i[NB_COLUMNS] + NB_UNIT - 1) / NB_UNIT,
-                chunks = (i[NB_ROWS] + rows_at_once(m) - 1) / rows_at_once(m);
-  more_loop(p, run_product, units * chunks,
-            nb_steps(i[NB_WAY]) * weights * (double)i[NB_ROWS] +
-                (nb_expands(i[NB_WAY]) ? 2 * weights * (double)chunks : 0));
-  m->part_scratch = (uint64_t)lay_room(m, NULL, &unused);
-  m->unsliced = true; /* a slice would lay out operand 0 again */
+  nb_result(p);
+  if (x->type != REF_TYPE_F64)
+    i[NB_WAY] =
+        more_operand(p, NB_INDEX) ? NB_EXPANDED : nb_way(p, more_int(p, "accuracy_level", 0), i[NB_ROWS] <= NB_FEW);
+  nb_plan_product(p);
 }

@@ -9,6 +9,7 @@ int64_t nb_laid_bytes(const more_op *m, int64_t way) {
   case NB_LYING: return groups * NBITS_GROUP_FLOATS * (int64_t)sizeof(float);
   case NB_BYTES: return groups * NBITS_GROUP_BYTES;
   case NB_EIGHT: return nb_padded(whole) * (int64_t)sizeof(float);
+  case NB_FORMED: return nb_padded(block_laid_floats(m->i[NB_DEPTH])) * (int64_t)sizeof(float);
   default: return 0;
   }
 }
@@ -26,6 +27,8 @@ void nb_lay_out(const more_op *m, int64_t way, const float *from, int64_t count,
       memcpy(to, row, (size_t)depth * sizeof *to);
     } else if (way == NB_LYING) {
       nbits_lay_floats(row, depth, to);
+    } else if (way == NB_FORMED) {
+      block_lay(row, depth, to);
     }
   }
 }
@@ -41,7 +44,7 @@ int64_t nb_way(const more_plan *p, int64_t accuracy, bool few) {
 
 double nb_steps(int64_t way) {
   static const double steps[] = {
-      [NB_LYING] = 0.7, [NB_BYTES] = 0.3, [NB_EIGHT] = 0.7, [NB_TILES] = 0.4, [NB_EXPANDED] = 0.4};
+      [NB_LYING] = 0.7, [NB_BYTES] = 0.3, [NB_EIGHT] = 0.7, [NB_FORMED] = 0.7, [NB_TILES] = 0.4, [NB_EXPANDED] = 0.4};
   return steps[way];
 }
 
@@ -115,12 +118,16 @@ nbits_rows nb_rows(const more_op *m, const more_args *a, int64_t first, int64_t 
                   .bytes = m->i[NB_BITS] == 8 || row < used ? row : used,
                   .blocks = m->i[NB_BLOCKS],
                   .block = m->i[NB_BLOCK]};
-  read_scales(m, a, first, count, r, &w);
+  if (m->i[NB_FORM] == BLOCK_NONE) read_scales(m, a, first, count, r, &w);
   return w;
 }
 
 void nb_expand_row(const more_op *m, const nbits_rows *w, const int32_t *index, int64_t n, float *restrict out) {
   const int64_t depth = m->i[NB_DEPTH], block = m->i[NB_BLOCK], blocks = m->i[NB_BLOCKS];
+  if (m->i[NB_FORM] != BLOCK_NONE) {
+    block_read((int)m->i[NB_FORM], w->q + n * w->q_step, depth, out);
+    return;
+  }
   const float half = (float)((int64_t)1 << (m->i[NB_BITS] - 1));
   const float *scales = w->scales + n * blocks, *zeros = w->zeros != NULL ? w->zeros + n * blocks : NULL;
   nbits_products_here()->unpack(w->q + n * w->q_step, m->i[NB_BITS], depth, out);
@@ -172,6 +179,29 @@ static void multiply_lying(const more_op *m, int64_t way, const nbits_rows *unit
   }
 }
 
+static void multiply_formed(const more_op *m, const nbits_rows *w, int64_t rows, int64_t columns, const nb_room *r,
+                            float *out, int64_t step) {
+  const block_product product = block_product_of((int)m->i[NB_FORM]);
+  const int64_t laid = nb_laid_bytes(m, NB_FORMED), depth = m->i[NB_DEPTH];
+  for (int64_t n = 0; n < columns; n++)
+    for (int64_t i = 0; i < rows; i++)
+      out[i * step + n] = product(w->q + n * w->q_step, depth, (const float *)(const void *)(r->laid + i * laid));
+}
+
+double nb_formed_exact(const more_op *m, const more_args *a, int64_t row, int64_t n) {
+  const block_form *f = block_form_of((int)m->i[NB_FORM]);
+  const uint8_t *at = (const uint8_t *)a->in[NB_B] + n * m->i[NB_ROW_BYTES];
+  const int64_t depth = m->i[NB_DEPTH];
+  float numbers[BLOCK_MOST];
+  double sum = 0;
+  for (int64_t k = 0; k < depth; k += f->elements, at += f->bytes) {
+    f->read(at, numbers);
+    for (int64_t j = 0; j < f->elements; j++)
+      sum += more_get(&m->in[NB_A], a->in[NB_A], row * depth + k + j) * (double)numbers[j];
+  }
+  return sum;
+}
+
 void nb_multiply(const more_op *m, int64_t way, const nbits_rows *w, int64_t columns, const float *from, int64_t rows,
                  const nb_room *r, float *out, int64_t step) {
   const int64_t depth = m->i[NB_DEPTH];
@@ -181,6 +211,8 @@ void nb_multiply(const more_op *m, int64_t way, const nbits_rows *w, int64_t col
     const more_rows product = {
         .a = from, .b = r->weights, .out = out, .m = rows, .n = columns, .k = depth, .a_step = depth, .out_step = step};
     more_rows_product(&product);
+  } else if (way == NB_FORMED) {
+    multiply_formed(m, w, rows, columns, r, out, step);
   } else {
     multiply_lying(m, way, w, rows, columns, r, out, step);
   }

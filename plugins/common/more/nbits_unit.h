@@ -3,6 +3,7 @@
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_NBITS_UNIT_H
 #define HEDDLE_PLUGINS_COMMON_MORE_NBITS_UNIT_H
 
+#include "plugins/common/more/block_forms.h"
 #include "plugins/common/more/more.h"
 #include "plugins/common/more/nbits.h"
 
@@ -18,13 +19,15 @@ enum {
   NB_FLOAT_ZEROS,
   NB_ROW_BYTES, /* of weights */
   NB_EXPERTS,   /* experts.c: how many there are */
-  NB_SHARE      /* experts.c: rows of the result that a row of operand 0 makes */
+  NB_SHARE,     /* experts.c: rows of the result that a row of operand 0 makes */
+  NB_FORM,      /* blocks.c: BLOCK_* of the weights, and then operand NB_SCALES is the bias; else 0 */
+  NB_OTHERS     /* what others add begins here */
 };
 enum { NB_A, NB_B, NB_SCALES, NB_ZEROS, NB_INDEX, NB_BIAS };
 
-/* How a product is computed: as the weights lie, in floats or in int8, of 8 bits in floats; or of weights that are made
- * floats, in tiles or in rows. */
-enum { NB_LYING, NB_BYTES, NB_EIGHT, NB_TILES, NB_EXPANDED };
+/* How a product is computed: as the weights lie, in floats or in int8, of 8 bits in floats, of a form of blocks in floats; or of
+ * weights that are made floats, in tiles or in rows. */
+enum { NB_LYING, NB_BYTES, NB_EIGHT, NB_FORMED, NB_TILES, NB_EXPANDED };
 
 enum { NB_FEW = 6, NB_UNIT = NBITS_TILE };
 
@@ -53,6 +56,10 @@ int64_t nb_way(const more_plan *p, int64_t accuracy, bool few);
 /* And how long a product of a weight takes. */
 double nb_steps(int64_t way);
 
+/* nbits.c: the kernel and its memory, of a plan whose sizes and way are known; and the result's type and shape before. */
+void nb_result(more_plan *p);
+void nb_plan_product(more_plan *p);
+
 /* K, N, block_size of any number where it may be, and bits. Refuses what is out of range. */
 void nb_read_sizes(more_plan *p);
 /* Operand k has count numbers, in any shape. */
@@ -67,6 +74,9 @@ void nb_expand_row(const more_op *m, const nbits_rows *w, const int32_t *index, 
  * in r->weights where they are expanded, the rows in from or, laid out, in r->laid. */
 void nb_multiply(const more_op *m, int64_t way, const nbits_rows *w, int64_t columns, const float *from, int64_t rows,
                  const nb_room *r, float *out, int64_t step);
+
+/* A row of operand 0 times row n of weights that have a form, in float64. */
+double nb_formed_exact(const more_op *m, const more_args *a, int64_t row, int64_t n);
 
 /* Weight k of row n in float64. */
 double nb_weight_at(const more_op *m, const more_args *a, int64_t n, int64_t k, int64_t block);
