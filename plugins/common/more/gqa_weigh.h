@@ -5,18 +5,17 @@ typedef float NAME(lanes) __attribute__((vector_size(LANES * sizeof(float)), ali
 TARGET INSIDE void NAME(weigh_blocks)(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
                                       const float *factor, int64_t e, const int rows, const int blocks) {
   NAME(lanes) t[2][4];
-  for (int r = 0; r < rows; r++)
-    for (int k = 0; k < blocks; k++)
-      t[r][k] = *(const NAME(lanes) *)(const void *)(out + r * size + e + k * LANES) * factor[r];
+  REF_UNROLLED for (int r = 0; r < rows; r++) REF_UNROLLED for (int k = 0; k < blocks; k++) t[r][k] =
+      *(const NAME(lanes) *)(const void *)(out + r * size + e + k * LANES) * factor[r];
   for (int64_t j = 0; j < keys; j++) {
     const float *v = values + j * size + e;
-    for (int k = 0; k < blocks; k++) {
+    REF_UNROLLED for (int k = 0; k < blocks; k++) {
       const NAME(lanes) x = *(const NAME(lanes) *)(const void *)(v + k * LANES);
-      for (int r = 0; r < rows; r++) t[r][k] += x * weights[r * KEYS + j];
+      REF_UNROLLED for (int r = 0; r < rows; r++) t[r][k] += x * weights[r * KEYS + j];
     }
   }
-  for (int r = 0; r < rows; r++)
-    for (int k = 0; k < blocks; k++) *(NAME(lanes) *)(void *)(out + r * size + e + k * LANES) = t[r][k];
+  REF_UNROLLED for (int r = 0; r < rows; r++) REF_UNROLLED for (int k = 0; k < blocks; k++) *
+      (NAME(lanes) *)(void *)(out + r * size + e + k * LANES) = t[r][k];
 }
 
 /* out[r] = factor[r] * out[r] + the sum over j of weights[r][j] * values[j], of two rows or one. */

@@ -14,20 +14,17 @@ enum { MOST_BLOCKS = 1, MOST_LINES = 1, MOST_TAPS = 1, MOST_TAP_LINES = 1 };
 #define INSIDE static inline __attribute__((always_inline))
 
 #define LANES 4
-#define EVEN 0, 2, 4, 6
 #define TARGET
 #define NAME(x) x##_plain
 #include "lines_loops.h"
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 #define LANES 8
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
 #define TARGET __attribute__((target("avx2,fma")))
 #define NAME(x) x##_narrow
 #include "lines_loops.h"
 
 #define LANES 16
-#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define NAME(x) x##_wide
 #include "lines_loops.h"
@@ -52,6 +49,18 @@ void ref_lines_sum(const ref_lines *l) {
 
 void ref_line_taps(const ref_taps *t, const float *in, float *out) {
   BY_VECTORS(taps)(t, in, out);
+}
+
+void ref_line_split(const float *in, int64_t n, float *even, float *odd) {
+  BY_VECTORS(split)(in, n, even, odd);
+}
+
+void ref_line_join(const float *even, const float *odd, int64_t n, float *out) {
+  BY_VECTORS(join)(even, odd, n, out);
+}
+
+void ref_line_plus(float *acc, const float *line, int64_t n) {
+  BY_VECTORS(plus)(acc, line, n);
 }
 
 void ref_line_add(double *acc, const double *line, double by, int64_t n) {

@@ -1,21 +1,24 @@
-/* Included by lines.c once for each kind of vectors: LANES floats in one, EVEN, the numbers of every other one of two vectors,
- * TARGET, and NAME(x). A vector is as wide as a register: gcc takes a wider one apart into single elements. */
+/* Included by lines.c once for each kind of vectors: LANES floats in one, TARGET, and NAME(x). A vector is as wide as a register: gcc takes a wider one apart into single elements. */
 typedef float NAME(vector) __attribute__((vector_size(LANES * sizeof(float))));
+typedef float NAME(loose)
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias)); /* at any address */
+
+#define AT(p) (*(NAME(loose) *)(void *)(uintptr_t)(p))
 
 /* Adds lines of one place or more, `blocks` vectors of them, with some taps: what is read of a line is used for all. */
 TARGET INSIDE void NAME(sum_blocks)(const ref_lines *l, const float *in, const float *w, float *acc, const int lines,
                                     const int taps, const int blocks) {
-  NAME(vector) sums[MOST_TAPS * 2], more;
-  for (int j = 0; j < taps; j++)
-    for (int b = 0; b < blocks; b++) memcpy(&sums[j * blocks + b], acc + j * l->acc_apart + b * LANES, sizeof more);
-  for (int i = 0; i < lines; i++) {
-    for (int b = 0; b < blocks; b++) {
-      memcpy(&more, in + i * l->apart + b * LANES, sizeof more);
-      for (int j = 0; j < taps; j++) sums[j * blocks + b] += more * w[i * l->w_apart + j];
+  NAME(vector) sums[MOST_TAPS * 2];
+  REF_UNROLLED for (int j = 0; j < taps * blocks; j++) sums[j] =
+      AT(acc + j / blocks * l->acc_apart + j % blocks * LANES);
+  for (int i = 0; i < lines; i++, in += l->apart, w += l->w_apart) {
+    REF_UNROLLED for (int b = 0; b < blocks; b++) {
+      const NAME(vector) more = AT(in + b * LANES);
+      REF_UNROLLED for (int j = 0; j < taps; j++) sums[j * blocks + b] += more * w[j];
     }
   }
-  for (int j = 0; j < taps; j++)
-    for (int b = 0; b < blocks; b++) memcpy(acc + j * l->acc_apart + b * LANES, &sums[j * blocks + b], sizeof more);
+  REF_UNROLLED for (int j = 0; j < taps * blocks; j++) AT(acc + j / blocks * l->acc_apart + j % blocks * LANES) =
+      sums[j];
 }
 
 /* Lines k to k + lines of l, one after the other at each place, with taps t to t + taps. */
@@ -44,67 +47,76 @@ TARGET static void NAME(sum)(const ref_lines *l) {
   for (; t < l->taps; t++) NAME(sum_taps)(l, t, 1);
 }
 
-TARGET INSIDE void NAME(load)(const float *from, int64_t step, NAME(vector) * out) {
-  NAME(vector) x, y;
-  memcpy(out, from, sizeof *out);
-  if (step == 1) return;
-  x = *out;
-  memcpy(&y, from + LANES, sizeof y);
-  *out = __builtin_shufflevector(x, y, EVEN);
-}
-
-/* The sums of some blocks of LANES places of some lines, of a step of 1 or 2; n of them are kept. */
+/* The sums of some vectors of places of some lines; n of them are kept. */
 TARGET INSIDE void NAME(taps_blocks)(const ref_taps *t, const float *in, float *out, int64_t n, const int blocks,
-                                     int64_t step, const int lines) {
+                                     const int lines) {
   NAME(vector) sums[MOST_TAP_LINES * MOST_BLOCKS];
   float rest[MOST_BLOCKS * LANES];
   const float *w = t->w;
-  for (int b = 0; b < lines * blocks; b++) sums[b] = (NAME(vector)){0} + t->bias;
+  REF_UNROLLED for (int b = 0; b < lines * blocks; b++) sums[b] = (NAME(vector)){0} + t->bias;
   for (int64_t i = 0; i < t->rows; i++) {
     const float *from = in + i * t->row;
-    for (int64_t j = 0; j < t->columns; j++, from += t->tap, w++) {
+    int64_t phase = 0;
+    for (int64_t j = 0; j < t->columns; j++, w++) {
       const float by = *w;
-      for (int b = 0; b < lines * blocks; b++) {
-        NAME(vector) x;
-        NAME(load)(from + b / blocks * t->in_line + b % blocks * LANES * step, step, &x);
-        sums[b] += x * by;
+      REF_UNROLLED for (int b = 0; b < lines * blocks; b++) sums[b] +=
+          AT(from + b / blocks * t->in_line + b % blocks * LANES) * by;
+      from += t->tap;
+      phase += t->turn;
+      if (phase >= t->step) {
+        phase -= t->step;
+        from += t->back;
       }
     }
   }
   for (int k = 0; k < lines; k++, out += t->out_line) {
     float *to = n < blocks * LANES ? rest : out;
-    for (int b = 0; b < blocks; b++) memcpy(to + b * LANES, &sums[k * blocks + b], sizeof sums[0]);
+    REF_UNROLLED for (int b = 0; b < blocks; b++) AT(to + b * LANES) = sums[k * blocks + b];
     if (to == rest) memcpy(out, rest, (size_t)n * sizeof *out);
   }
 }
 
-TARGET INSIDE void NAME(taps_line)(const ref_taps *t, const float *in, float *out, int64_t step, const int lines) {
+TARGET INSIDE void NAME(taps_line)(const ref_taps *t, const float *in, float *out, const int lines) {
   for (int64_t x = 0, left; (left = t->n - x) > 0;) {
     const int blocks = MOST_BLOCKS == 1 || left <= LANES ? 1 : left > 2 * LANES ? MOST_BLOCKS : 2;
     const int64_t n = left < blocks * LANES ? left : blocks * LANES;
-    if (blocks == 4) NAME(taps_blocks)(t, in + x * step, out + x, n, MOST_BLOCKS, step, lines);
-    else if (blocks == 2 && MOST_BLOCKS > 1) NAME(taps_blocks)(t, in + x * step, out + x, n, 2, step, lines);
-    else NAME(taps_blocks)(t, in + x * step, out + x, n, 1, step, lines);
+    if (blocks == 4) NAME(taps_blocks)(t, in + x, out + x, n, MOST_BLOCKS, lines);
+    else if (blocks == 2 && MOST_BLOCKS > 1) NAME(taps_blocks)(t, in + x, out + x, n, 2, lines);
+    else NAME(taps_blocks)(t, in + x, out + x, n, 1, lines);
     x += n;
   }
 }
 
 TARGET static void NAME(taps)(const ref_taps *t, const float *in, float *out) {
   int64_t k = 0;
-  for (; k + MOST_TAP_LINES <= t->lines && t->step <= 2; k += MOST_TAP_LINES)
-    NAME(taps_line)(t, in + k * t->in_line, out + k * t->out_line, t->step, MOST_TAP_LINES);
-  for (; k < t->lines; k++) {
-    const float *from = in + k * t->in_line;
-    float *to = out + k * t->out_line;
-    if (t->step <= 2) NAME(taps_line)(t, from, to, t->step, 1);
-    for (int64_t x = 0; x < t->n && t->step > 2; x++) {
-      float sum = t->bias;
-      for (int64_t i = 0; i < t->rows; i++)
-        for (int64_t j = 0; j < t->columns; j++)
-          sum += from[x * t->step + i * t->row + j * t->tap] * t->w[i * t->columns + j];
-      to[x] = sum;
-    }
+  for (; k + MOST_TAP_LINES <= t->lines; k += MOST_TAP_LINES)
+    NAME(taps_line)(t, in + k * t->in_line, out + k * t->out_line, MOST_TAP_LINES);
+  for (; k < t->lines; k++) NAME(taps_line)(t, in + k * t->in_line, out + k * t->out_line, 1);
+}
+
+TARGET static void NAME(split)(const float *in, int64_t n, float *even, float *odd) {
+  REF_IVDEP
+  for (int64_t i = 0; i < n / 2; i++) {
+    const float a = in[2 * i], b = in[2 * i + 1];
+    even[i] = a;
+    odd[i] = b;
   }
+  if (n % 2 != 0) even[n / 2] = in[n - 1];
+}
+
+TARGET static void NAME(join)(const float *even, const float *odd, int64_t n, float *out) {
+  REF_IVDEP
+  for (int64_t i = 0; i < n / 2; i++) {
+    const float a = even[i], b = odd[i];
+    out[2 * i] = a;
+    out[2 * i + 1] = b;
+  }
+  if (n % 2 != 0) out[n - 1] = even[n / 2];
+}
+
+TARGET static void NAME(plus)(float *acc, const float *line, int64_t n) {
+  REF_IVDEP
+  for (int64_t x = 0; x < n; x++) acc[x] += line[x];
 }
 
 TARGET static void NAME(add)(double *acc, const double *line, double by, int64_t n) {
@@ -117,7 +129,7 @@ TARGET static void NAME(round)(float *out, const double *acc, int64_t n) {
   for (int64_t x = 0; x < n; x++) out[x] = (float)acc[x];
 }
 
+#undef AT
 #undef LANES
-#undef EVEN
 #undef TARGET
 #undef NAME
