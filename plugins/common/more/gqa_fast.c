@@ -84,7 +84,7 @@ static weigher find_weigher(void) {
 
 static void exponentials(float *x, int64_t n, float less) {
   static const float none[2] = {0};
-  const ref_lanes fast = ref_lanes_faster("Exp", false);
+  const ref_lanes fast = ref_lanes_faster("Exp");
   const void *in[] = {x};
   for (int64_t j = 0; j < n; j++) x[j] -= less;
   if (fast != NULL) fast(x, in, n, none);

@@ -131,7 +131,7 @@ bool ref_lane_find(const char *op, ref_lane_op *out) {
     for (int t = REF_TYPE_I8; t <= REF_TYPE_U64; t++) keep(ref_lanes_whole[i][t - REF_TYPE_I8], wide, &out->of[t]);
     keep(lane_ops[i].truth, wide, &out->of[REF_TYPE_BOOL]);
   }
-  const ref_lanes faster = ref_lanes_faster(op, fma);
+  const ref_lanes faster = ref_lanes_faster(op);
   if (faster != NULL && out->of[REF_TYPE_F32] != NULL) out->of[REF_TYPE_F32] = faster;
   return out->arity > 0;
 }

@@ -77,7 +77,7 @@ static void log_row(const ref_op *op, ref_lanes fast, const float *in, int64_t n
 static void softmax_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
   const int64_t n = op->u.softmax.n, PIECE = INT64_C(1) << 20;
-  const ref_lanes fast = n < SHORT ? NULL : ref_lanes_faster("Exp", false);
+  const ref_lanes fast = n < SHORT ? NULL : ref_lanes_faster("Exp");
   int64_t work = 0;
   (void)workspace;
   for (uint64_t row = first; row < last; row++) {
@@ -102,7 +102,7 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
 static void softmax_columns(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
                             uint64_t first, uint64_t last) {
   const int64_t n = op->u.softmax.n, inner = op->u.softmax.inner;
-  const ref_lanes fast = ref_lanes_faster("Exp", false);
+  const ref_lanes fast = ref_lanes_faster("Exp");
   const uint64_t across = ((uint64_t)inner + COLUMNS - 1) / COLUMNS;
   int64_t work = 0;
   (void)workspace;
