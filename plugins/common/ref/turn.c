@@ -102,6 +102,10 @@ static piece piece_of(uint32_t size) {
   return size == 1 ? piece_1 : size == 2 ? piece_2 : size == 4 ? piece_4 : size == 8 ? piece_8 : NULL;
 }
 
+void ref_turn(uint32_t size, const void *in, int64_t rows, int64_t n, void *out) {
+  piece_of(size)(in, n, out, rows, n, rows);
+}
+
 /* ---------------------------------------------------------------- units */
 
 bool ref_strided_start(ref_strided *t, uint32_t size, int64_t offset, int32_t dims, const int64_t *dim,
