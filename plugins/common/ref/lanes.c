@@ -28,16 +28,19 @@ void ref_pow_f32_by_f64(void *out, const void *const *in, int64_t n, const float
   for (int64_t i = 0; i < n; i++) to[i] = (float)pow((double)x[i], y[i]);
 }
 
-static void square_f32(void *out, const void *const *in, int64_t n, const float *p) {
-  const float *x = in[0];
-  float *to = out;
-  (void)p;
-  REF_IVDEP
-  for (int64_t i = 0; i < n; i++) to[i] = x[i] * x[i];
-}
+#define POWER_OF(name, ...) \
+  static void name(void *out, const void *const *in, int64_t n, const float *p) { \
+    const float *x = in[0]; \
+    float *to = out; \
+    (void)p; \
+    REF_IVDEP \
+    for (int64_t i = 0; i < n; i++) to[i] = __VA_ARGS__; \
+  }
+POWER_OF(square_f32, x[i] * x[i])
+POWER_OF(cube_f32, x[i] * x[i] * x[i])
 
 ref_lanes ref_lanes_power(float exponent) {
-  return exponent == 2.0f ? square_f32 : NULL;
+  return exponent == 2.0f ? square_f32 : exponent == 3.0f ? cube_f32 : NULL;
 }
 
 /* By squaring where the exponent is a whole number; else as the library has it. */
