@@ -1,4 +1,5 @@
 /* Convolutions of any type, of quantized tensors, with offsets, and their kin: Col2Im, CausalConvWithState. */
+#include "conv_bytes.h"
 #include "window.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 enum { GROUPS = W_OWN, IN_PER_GROUP, OUT_PER_GROUP, WEIGHTS, X_POINT, W_POINT, OFFSET_GROUPS };
 enum { NO_POINT = -1 };
 
-static double number(const more_op *m, const more_args *a, int64_t k, int64_t i, double absent) {
+double conv_number(const more_op *m, const more_args *a, int64_t k, int64_t i, double absent) {
   if (k < 0 || a->in[k] == NULL) return absent;
   return more_get(&m->in[k], a->in[k], m->in[k].count == 1 ? 0 : i % m->in[k].count);
 }
@@ -17,7 +18,7 @@ static double product(const more_op *m, const more_args *a, int64_t u) {
   const int64_t per = m->i[IN_PER_GROUP], channels = m->out[0].shape[1], c = u / places % channels;
   const int64_t group = c / m->i[OUT_PER_GROUP], w = m->i[WEIGHTS];
   const int64_t base = (u / places / channels * m->i[GROUPS] + group) * per * plane;
-  const double xz = number(m, a, m->i[X_POINT], 0, 0), wz = number(m, a, m->i[W_POINT], c, 0);
+  const double xz = conv_number(m, a, m->i[X_POINT], 0, 0), wz = conv_number(m, a, m->i[W_POINT], c, 0);
   double sum = 0;
   int64_t work = 0;
   for (int64_t k = 0; k < per; k++) {
@@ -36,7 +37,7 @@ static void run_conv(const more_op *m, const more_args *a, int64_t first, int64_
   const int64_t places = window_places(m), channels = m->out[0].shape[1];
   for (int64_t u = first; u < last; u++)
     more_put(&m->out[0], a->out[0], u,
-             product(m, a, u) + number(m, a, m->i[X_POINT] < 0 ? 2 : -1, u / places % channels, 0));
+             product(m, a, u) + conv_number(m, a, m->i[X_POINT] < 0 ? 2 : -1, u / places % channels, 0));
 }
 
 /* A sum as the result has it: int32, or rounded to bytes. */
@@ -46,9 +47,9 @@ static void put_sum(const more_op *m, const more_args *a, int64_t at, int64_t c,
     return;
   }
   const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
-  const double scaled = more_rescale(m, 1, sum + number(m, a, 8, c, 0), number(m, a, 1, 0, 1), number(m, a, 4, c, 1),
-                                     number(m, a, 6, 0, 1));
-  const double y = nearbyint(scaled) + number(m, a, 7, 0, 0);
+  const double scaled = more_rescale(m, 1, sum + conv_number(m, a, 8, c, 0), conv_number(m, a, 1, 0, 1),
+                                     conv_number(m, a, 4, c, 1), conv_number(m, a, 6, 0, 1));
+  const double y = nearbyint(scaled) + conv_number(m, a, 7, 0, 0);
   more_put(&m->out[0], a->out[0], at, y < least ? least : y > most ? most : y);
 }
 
@@ -64,19 +65,20 @@ enum { MOST_PATCH = 4608, MOST_TAPS = 128, MOST_CHANNELS = 2048 };
 static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
   const int64_t per = m->i[IN_PER_GROUP], channels = m->out[0].shape[1], w = m->i[WEIGHTS], depth = per * taps;
-  const int64_t xz = (int64_t)number(m, a, m->i[X_POINT], 0, 0);
+  const int64_t xz = (int64_t)conv_number(m, a, m->i[X_POINT], 0, 0);
   const bool rounds = m->out[0].type != REF_TYPE_I32 && m->in[1].type == REF_TYPE_F32;
   const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
-  const double yz = rounds ? number(m, a, 7, 0, 0) : 0;
+  const double yz = rounds ? conv_number(m, a, 7, 0, 0) : 0;
   int16_t patch[MOST_PATCH];
   int32_t w_zero[MOST_CHANNELS], bias[MOST_CHANNELS];
   float scale[MOST_CHANNELS]; /* as more_rescale has it */
   int64_t at[MOST_TAPS];
   for (int64_t c = 0; c < channels; c++) {
-    w_zero[c] = (int32_t)number(m, a, m->i[W_POINT], c, 0);
+    w_zero[c] = (int32_t)conv_number(m, a, m->i[W_POINT], c, 0);
     if (!rounds) continue;
-    bias[c] = (int32_t)number(m, a, 8, c, 0);
-    scale[c] = (float)number(m, a, 1, 0, 1) * (float)number(m, a, 4, c, 1) / (float)number(m, a, 6, 0, 1);
+    bias[c] = (int32_t)conv_number(m, a, 8, c, 0);
+    scale[c] =
+        (float)conv_number(m, a, 1, 0, 1) * (float)conv_number(m, a, 4, c, 1) / (float)conv_number(m, a, 6, 0, 1);
   }
   for (int64_t u = first; u < last; u++) {
     const int64_t image = u / places, place = u % places;
@@ -103,10 +105,24 @@ static void run_bytes(const more_op *m, const more_args *a, int64_t first, int64
   }
 }
 
+conv_bytes conv_bytes_of(const more_op *m) {
+  conv_bytes f = {.groups = m->i[GROUPS],
+                  .per = m->i[IN_PER_GROUP],
+                  .out_per = m->i[OUT_PER_GROUP],
+                  .taps = window_taps(m),
+                  .weights = m->i[WEIGHTS],
+                  .x_point = m->i[X_POINT],
+                  .w_point = m->i[W_POINT]};
+  f.direct = f.taps == 1 && window_places(m) == more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  for (int64_t d = 0; d < m->i[W_SPATIAL]; d++)
+    f.direct = f.direct && m->i[W_STRIDE + d] == 1 && m->i[W_PAD + d] == 0 && m->i[W_END + d] == 0;
+  return f;
+}
+
 /* Once a node of bytes is read: the faster kernel, where its sums allow that. */
 static void take_bytes(more_plan *p) {
   const more_op *m = p->m;
-  if (!more_ok(p)) return;
+  if (!more_ok(p) || conv_bytes_plan(p)) return;
   const int64_t taps = window_taps(m), channels = m->out[0].shape[1];
   if (taps > MOST_TAPS || m->i[IN_PER_GROUP] > MOST_PATCH || taps * m->i[IN_PER_GROUP] > MOST_PATCH) return;
   if (channels == 0 || channels > MOST_CHANNELS) return;

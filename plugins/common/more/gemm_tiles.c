@@ -4,12 +4,6 @@
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 8")
-#endif
-
 #define BYTES 16
 #define ROWS 4
 #define TARGET

@@ -11,18 +11,18 @@ TARGET static void NAME(tile)(const void *left, const void *right, int64_t n, vo
   const NUMBER *a = left, *b = right;
   NUMBER *to = acc;
   NAME(vector) sum[ROWS][2];
-  UNROLLED for (int r = 0; r < ROWS; r++) {
+  REF_UNROLLED for (int r = 0; r < ROWS; r++) {
     sum[r][0] = AT(to + r * acc_row);
     sum[r][1] = AT(to + r * acc_row + NAME(lanes));
   }
   for (int64_t k = 0; k < n; k++, a += ROWS, b += NAME(cols)) {
     const NAME(vector) x = AT(b), y = AT(b + NAME(lanes));
-    UNROLLED for (int r = 0; r < ROWS; r++) {
+    REF_UNROLLED for (int r = 0; r < ROWS; r++) {
       sum[r][0] += a[r] * x;
       sum[r][1] += a[r] * y;
     }
   }
-  UNROLLED for (int r = 0; r < ROWS; r++) {
+  REF_UNROLLED for (int r = 0; r < ROWS; r++) {
     AT(to + r * acc_row) = sum[r][0];
     AT(to + r * acc_row + NAME(lanes)) = sum[r][1];
   }

@@ -49,65 +49,26 @@ int64_t gqa_fast_bytes(const more_op *m) {
 
 /* ---------------------------------------------------------------- loops */
 
-typedef float lanes __attribute__((vector_size(64), aligned(4), may_alias));
-enum { LANES = 16 };
-
 #define INSIDE static inline __attribute__((always_inline))
 
-/* Columns [e, e + blocks * LANES) of weigh_rows. */
-INSIDE void weigh_blocks(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
-                         const float *factor, int64_t e, const int rows, const int blocks) {
-  lanes t[2][4];
-  for (int r = 0; r < rows; r++)
-    for (int k = 0; k < blocks; k++)
-      t[r][k] = *(const lanes *)(const void *)(out + r * size + e + k * LANES) * factor[r];
-  for (int64_t j = 0; j < keys; j++) {
-    const float *v = values + j * size + e;
-    for (int k = 0; k < blocks; k++) {
-      const lanes x = *(const lanes *)(const void *)(v + k * LANES);
-      for (int r = 0; r < rows; r++) t[r][k] += x * weights[r * KEYS + j];
-    }
-  }
-  for (int r = 0; r < rows; r++)
-    for (int k = 0; k < blocks; k++) *(lanes *)(void *)(out + r * size + e + k * LANES) = t[r][k];
-}
-
-/* out[r] = factor[r] * out[r] + the sum over j of weights[r][j] * values[j], of two rows or one. */
-INSIDE void weigh_rows(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
-                       const float *factor, const int rows) {
-  int64_t e = 0;
-  for (; e + 4 * LANES <= size; e += 4 * LANES) weigh_blocks(weights, values, keys, size, out, factor, e, rows, 4);
-  for (; e + 2 * LANES <= size; e += 2 * LANES) weigh_blocks(weights, values, keys, size, out, factor, e, rows, 2);
-  for (; e + LANES <= size; e += LANES) weigh_blocks(weights, values, keys, size, out, factor, e, rows, 1);
-  for (; e < size; e++) {
-    for (int r = 0; r < rows; r++) {
-      float t = out[r * size + e] * factor[r];
-      for (int64_t j = 0; j < keys; j++) t += values[j * size + e] * weights[r * KEYS + j];
-      out[r * size + e] = t;
-    }
-  }
-}
-
-INSIDE void weigh_any(const float *weights, const float *values, int64_t rows, int64_t keys, int64_t size, float *out,
-                      const float *factor) {
-  int64_t r = 0;
-  for (; r + 2 <= rows; r += 2) weigh_rows(weights + r * KEYS, values, keys, size, out + r * size, factor + r, 2);
-  if (r < rows) weigh_rows(weights + r * KEYS, values, keys, size, out + r * size, factor + r, 1);
-}
+#define LANES 4
+#define TARGET
+#define NAME(x) x##_plain
+#include "gqa_weigh.h"
 
 typedef void (*weigher)(const float *weights, const float *values, int64_t rows, int64_t keys, int64_t size, float *out,
                         const float *factor);
 
-#define MAKE(name, target) \
-  target static void name(const float *weights, const float *values, int64_t rows, int64_t keys, int64_t size, \
-                          float *out, const float *factor) { \
-    weigh_any(weights, values, rows, keys, size, out, factor); \
-  }
-MAKE(weigh_plain, )
-
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
-MAKE(weigh_wide, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"))))
-MAKE(weigh_narrow, __attribute__((target("avx2,fma"))))
+#define LANES 8
+#define TARGET __attribute__((target("avx2,fma")))
+#define NAME(x) x##_narrow
+#include "gqa_weigh.h"
+
+#define LANES 16
+#define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+#define NAME(x) x##_wide
+#include "gqa_weigh.h"
 
 static weigher find_weigher(void) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
@@ -123,7 +84,7 @@ static weigher find_weigher(void) {
 
 static void exponentials(float *x, int64_t n, float less) {
   static const float none[2] = {0};
-  const ref_lanes fast = ref_lanes_faster("Exp", false);
+  const ref_lanes fast = ref_lanes_faster("Exp");
   const void *in[] = {x};
   for (int64_t j = 0; j < n; j++) x[j] -= less;
   if (fast != NULL) fast(x, in, n, none);

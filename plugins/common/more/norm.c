@@ -277,52 +277,55 @@ static void run_lp_rows(const more_op *m, const more_args *a, int64_t first, int
   int64_t work = 0;
   for (int64_t r = first; r < last; r++) {
     const char *in = (const char *)a->in[0] + r * n * x->size;
-    char *out = (char *)a->out[0] + r * n * x->size;
-    const double sum = m->i[2] == 1 ? rows->sizes(in, n) : sqrt(rows->squares(in, n, 0));
+    double sum = m->i[2] == 1 ? rows->sizes(in, n) : sqrt(rows->squares(in, n, 0));
     if (more_tick(m, &work, 2 * n)) return;
-    for (int64_t j = 0; j < n; j++) {
-      if (x->type == REF_TYPE_F64)
-        ((double *)(void *)out)[j] = sum != 0 ? ((const double *)(const void *)in)[j] / sum : 0;
-      else ((float *)(void *)out)[j] = sum != 0 ? (float)((double)((const float *)(const void *)in)[j] / sum) : 0;
-    }
+    rows->divisors(&sum, 1);
+    rows->divide(in, n, &sum, 0, (char *)a->out[0] + r * n * x->size);
   }
 }
 
 /* The same of columns, some beside each other at a time; a unit is such a piece. */
 enum { PIECE = 64 };
 
-#define LP_COLUMNS(name, T) \
-  static bool name(const more_op *m, const T *x, T *y, int64_t width, int64_t *work) { \
-    const int64_t n = m->i[0], inner = m->i[1]; \
-    double sum[PIECE] = {0}; \
-    for (int64_t j = 0; j < n; j++) { \
-      for (int64_t c = 0; c < width; c++) { \
-        const double v = (double)x[j * inner + c]; \
-        sum[c] += m->i[2] == 1 ? fabs(v) : v * v; \
-      } \
-      if (more_tick(m, work, width)) return false; \
-    } \
-    for (int64_t c = 0; c < width && m->i[2] != 1; c++) sum[c] = sqrt(sum[c]); \
-    for (int64_t j = 0; j < n; j++) { \
-      for (int64_t c = 0; c < width; c++) y[j * inner + c] = sum[c] != 0 ? (T)((double)x[j * inner + c] / sum[c]) : 0; \
-      if (more_tick(m, work, width)) return false; \
-    } \
-    return true; \
+static bool lp_columns(const more_op *m, const void *from, int64_t width, int64_t apart, void *to, int64_t *work) {
+  const more_value *x = &m->in[0];
+  const ref_norm_rows *rows = ref_norm_rows_of(x->type == REF_TYPE_F64);
+  const int64_t n = m->i[0], row = apart * x->size;
+  double sums[PIECE] = {0};
+  for (int64_t j = 0; j < n; j++) {
+    rows->add_columns((const char *)from + j * row, width, m->i[2] != 1, sums);
+    if (more_tick(m, work, width)) return false;
   }
-
-LP_COLUMNS(lp_columns_f32, float)
-LP_COLUMNS(lp_columns_f64, double)
+  for (int64_t c = 0; c < width && m->i[2] != 1; c++) sums[c] = sqrt(sums[c]);
+  rows->divisors(sums, width);
+  for (int64_t j = 0; j < n; j++) {
+    rows->divide((const char *)from + j * row, width, sums, 1, (char *)to + j * row);
+    if (more_tick(m, work, width)) return false;
+  }
+  return true;
+}
 
 static void run_lp_columns(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t n = m->i[0], inner = m->i[1], across = (inner + PIECE - 1) / PIECE;
+  const int64_t n = m->i[0], inner = m->i[1], across = (inner + PIECE - 1) / PIECE, size = m->in[0].size;
   int64_t work = 0;
   for (int64_t u = first; u < last; u++) {
-    const int64_t c = u % across * PIECE, at = u / across * n * inner + c,
-                  width = inner - c < PIECE ? inner - c : PIECE;
-    const bool good = m->in[0].type == REF_TYPE_F64
-                          ? lp_columns_f64(m, (const double *)a->in[0] + at, (double *)a->out[0] + at, width, &work)
-                          : lp_columns_f32(m, (const float *)a->in[0] + at, (float *)a->out[0] + at, width, &work);
-    if (!good) return;
+    const int64_t c = u % across * PIECE, at = (u / across * n * inner + c) * size;
+    const int64_t width = inner - c < PIECE ? inner - c : PIECE;
+    if (!lp_columns(m, (const char *)a->in[0] + at, width, inner, (char *)a->out[0] + at, &work)) return;
+  }
+}
+
+/* Rows that are short, as columns. */
+static void run_lp_short(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const uint32_t size = m->in[0].size;
+  const int64_t row = m->i[0] * size, most = REF_TURN_BYTES / row < PIECE ? REF_TURN_BYTES / row : PIECE;
+  int64_t work = 0;
+  for (int64_t some; first < last; first += some) {
+    double in[REF_TURN_BYTES / sizeof(double)], out[REF_TURN_BYTES / sizeof(double)];
+    some = last - first < most ? last - first : most;
+    ref_turn(size, (const char *)a->in[0] + first * row, some, m->i[0], in);
+    if (!lp_columns(m, in, some, some, out, &work)) return;
+    ref_turn(size, out, m->i[0], some, (char *)a->out[0] + first * row);
   }
 }
 
@@ -338,7 +341,9 @@ void more_setup_lp_norm(more_plan *p) {
   more_result_like(p, 0, 0);
   const bool fast = (x->type == REF_TYPE_F32 || x->type == REF_TYPE_F64) && x->count > 0;
   const int64_t across = (p->m->i[1] + PIECE - 1) / PIECE;
-  if (fast && p->m->i[1] == 1) more_loop(p, run_lp_rows, x->count / p->m->i[0], 6 * (double)x->count);
+  if (fast && p->m->i[1] == 1 && p->m->i[0] <= REF_TURN_SHORT)
+    more_loop(p, run_lp_short, x->count / p->m->i[0], 6 * (double)x->count);
+  else if (fast && p->m->i[1] == 1) more_loop(p, run_lp_rows, x->count / p->m->i[0], 6 * (double)x->count);
   else if (fast) more_loop(p, run_lp_columns, x->count / p->m->i[0] / p->m->i[1] * across, 6 * (double)x->count);
   else more_work(p, run_lp, p->m->i[0] > 0 ? x->count / p->m->i[0] : 1, 2 * (double)x->count);
 }

@@ -170,23 +170,24 @@ static int64_t best_of(const more_op *m, const void *x, int64_t base, int64_t *w
   return best;
 }
 
-/* Columns side by side, so many at a time; rows of one axis are such of their own. */
+/* Columns side by side, or rows one after the other, so many at a time. */
 static void run_hardmax(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER];
   const bool fast = x->type <= REF_TYPE_F64 && n <= INT32_MAX;
   int64_t work = 0, best[64];
   for (int64_t r = first, some; r < last && n > 0; r += some) {
-    const int64_t base = r / inner * inner * n + r % inner, left = inner - r % inner, most = left < 64 ? left : 64;
+    const int64_t base = r / inner * inner * n + r % inner, left = inner == 1 ? last - r : inner - r % inner;
+    const int64_t most = left < 64 ? left : 64, apart = inner == 1 ? n : 1;
     some = last - r < most ? last - r : most;
     if (fast) ref_ends(x->type, true, false, (const char *)a->in[0] + base * x->size, n, inner, some, best);
-    for (int64_t c = 0; c < some && !fast; c++) best[c] = best_of(m, a->in[0], base + c, &work);
+    for (int64_t c = 0; c < some && !fast; c++) best[c] = best_of(m, a->in[0], base + c * apart, &work);
     if (more_tick(m, &work, 3 * n * some)) return;
     for (int64_t j = 0; j < (inner == 1 ? 1 : n); j++) { /* 0 of each type */
       char *to = (char *)a->out[0] + (base + j * inner) * x->size;
-      memset(to, 0, (size_t)((inner == 1 ? n : some) * x->size));
+      memset(to, 0, (size_t)((inner == 1 ? n * some : some) * x->size));
     }
-    for (int64_t c = 0; c < some; c++) more_put(x, a->out[0], base + c + best[c] * inner, 1);
+    for (int64_t c = 0; c < some; c++) more_put(x, a->out[0], base + c * apart + best[c] * inner, 1);
   }
 }
 

@@ -1,6 +1,7 @@
 /* A tile is some rows of a times some of b, one vector of sums each, which are added up at its end. */
 #include "rows.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { MOST_ROWS = 4, MOST_COLUMNS = 8 };
@@ -128,6 +129,50 @@ NARROW INSIDE void tile_narrow(const more_rows *r, int64_t i, int64_t j, const i
   }
 }
 
+/* Four rows and two columns: rows of b, which come from afar, are read once for four of a. Sums are added up as above. */
+NARROW INSIDE void tile_tall(const more_rows *r, int64_t i, int64_t j) {
+  enum { ROWS = 4, COLUMNS = 2 };
+  __m256 sums[ROWS][COLUMNS];
+  const float *b[COLUMNS] = {column_at(r, j), column_at(r, j + 1)}, *a = r->a + i * r->a_step;
+  const int64_t whole = r->k / 8 * 8;
+  UNROLL
+  for (int s = 0; s < ROWS * COLUMNS; s++) sums[s / COLUMNS][s % COLUMNS] = _mm256_setzero_ps();
+  for (int64_t k = 0; k < whole; k += 8) {
+    const __m256 x = _mm256_loadu_ps(b[0] + k), y = _mm256_loadu_ps(b[1] + k);
+    UNROLL
+    for (int d = 0; d < ROWS; d++) {
+      const __m256 w = _mm256_loadu_ps(a + d * r->a_step + k);
+      sums[d][0] = _mm256_fmadd_ps(w, x, sums[d][0]);
+      sums[d][1] = _mm256_fmadd_ps(w, y, sums[d][1]);
+    }
+  }
+  const bool has_bias = r->bias != NULL && j + COLUMNS <= r->n;
+  __m128 bias = _mm_setzero_ps();
+  if (has_bias) bias = _mm_loadl_pi(bias, (const __m64 *)(const void *)(r->bias + j));
+  bias = _mm_movelh_ps(bias, bias);
+  UNROLL
+  for (int d = 0; d < ROWS; d += 2) {
+    float four[4], *out = r->out + (i + d) * r->out_step + j;
+    const __m256 x =
+        _mm256_hadd_ps(_mm256_hadd_ps(sums[d][0], sums[d][1]), _mm256_hadd_ps(sums[d + 1][0], sums[d + 1][1]));
+    __m128 all = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    if (whole < r->k) {
+      _mm_storeu_ps(four, all);
+      for (int e = 0; e < 4; e++)
+        for (int64_t k = whole; k < r->k; k++) four[e] += a[(d + e / 2) * r->a_step + k] * b[e % 2][k];
+      all = _mm_loadu_ps(four);
+    }
+    if (j + COLUMNS <= r->n) {
+      all = _mm_add_ps(all, bias);
+      _mm_storel_pi((__m64 *)(void *)out, all);
+      _mm_storeh_pi((__m64 *)(void *)(out + r->out_step), all);
+    } else {
+      _mm_storeu_ps(four, all);
+      for (int e = 0; e < 4; e += 2) keep(r, i + d + e / 2, j, 0, four[e]);
+    }
+  }
+}
+
 /* Rows of b are read once for so many rows of a; a row alone takes more columns, so that sums need not wait. */
 WIDE static void product_wide(const more_rows *r) {
   int64_t i = 0;
@@ -139,6 +184,8 @@ WIDE static void product_wide(const more_rows *r) {
 
 NARROW static void product_narrow(const more_rows *r) {
   int64_t i = 0;
+  for (; i + 4 <= r->m; i += 4)
+    for (int64_t j = 0; j < r->n; j += 2) tile_tall(r, i, j);
   for (; i + 2 <= r->m; i += 2)
     for (int64_t j = 0; j < r->n; j += 4) tile_narrow(r, i, j, 2, 4);
   for (; i < r->m; i++)

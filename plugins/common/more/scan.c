@@ -77,12 +77,36 @@ int64_t more_scan_units(const more_op *m) {
   return of_one > 0 ? m->in[0].count / of_one * across(m) : 0;
 }
 
+/* Units [first, last), of rows that are short: some at a time, as columns. */
+static void scan_short(const more_op *m, const more_args *a, scan fast, double start, int64_t first, int64_t last) {
+  const more_value *x = &m->in[0];
+  const int64_t n = m->i[N], step = m->i[REVERSE] ? -1 : 1, row = n * x->size;
+  const int64_t most = REF_TURN_BYTES / row < COLUMNS ? REF_TURN_BYTES / row : COLUMNS;
+  int64_t one, work = 0;
+  ref_cast(REF_TYPE_F64, &start, more_type_is_real(x->type) ? REF_TYPE_F64 : x->type, &one, 1);
+  for (int64_t some; first < last; first += some) {
+    int64_t in[REF_TURN_BYTES / sizeof(int64_t)], out[REF_TURN_BYTES / sizeof(int64_t)];
+    double so_far[COLUMNS];
+    some = last - first < most ? last - first : most;
+    const int64_t at = (m->i[REVERSE] ? n - 1 : 0) * some * x->size;
+    ref_take(&one, 0, more_type_is_real(x->type) ? 8 : x->size, some, so_far);
+    ref_turn(x->size, (const char *)a->in[0] + first * row, some, n, in);
+    fast((char *)in + at, (char *)out + at, so_far, some, n, step * some);
+    ref_turn(x->size, out, n, some, (char *)a->out[0] + first * row);
+    if (more_tick(m, &work, 2 * some * n)) return;
+  }
+}
+
 /* A unit is up to COLUMNS columns. */
 void more_run_scan(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const more_value *x = &m->in[0];
   const int64_t n = m->i[N], inner = m->i[INNER], product = m->i[PRODUCT] != 0;
   const scan fast = scan_of(x->type, 2 * product + (m->i[EXCLUSIVE] != 0));
   int64_t work = 0;
+  if (fast != NULL && inner == 1 && n > 1 && n <= REF_TURN_SHORT && last - first > 1) {
+    scan_short(m, a, fast, (double)product, first, last);
+    return;
+  }
   for (int64_t unit = first; unit < last && n > 0 && inner > 0; unit++) {
     const int64_t column = unit % across(m) * COLUMNS, base = unit / across(m) * n * inner + column;
     const int64_t width = inner - column < COLUMNS ? inner - column : COLUMNS;

@@ -28,9 +28,29 @@ typedef struct plane {
   int64_t work;
 } plane;
 
+/* Until a plane is whole, the elements of a row that are a step apart lie together: where those of a phase begin. */
+static int64_t phase_at(const ref_window *w, int64_t phase) {
+  const int64_t more = w->in[2] % w->stride[2];
+  return w->in[2] / w->stride[2] * phase + (phase < more ? phase : more);
+}
+
+/* Row of a whole plane; spare has room for it. */
+static void join_phases(const ref_window *w, float *row, float *spare) {
+  const int64_t step = w->stride[2], n = w->in[2];
+  memcpy(spare, row, (size_t)n * sizeof *row);
+  if (step == 2) {
+    ref_line_join(spare, spare + phase_at(w, 1), n, row);
+    return;
+  }
+  for (int64_t k = 0; k < step && k < n; k++) {
+    const float *from = spare + phase_at(w, k);
+    for (int64_t x = k; x < n; x += step) row[x] = *from++;
+  }
+}
+
 static bool add_line(plane *p, int64_t line, const int64_t tap[2], float *row) {
   const ref_window *w = p->w;
-  const int64_t channels = p->op->u.conv.in_channels;
+  const int64_t channels = p->op->u.conv.in_channels, step = w->stride[2];
   for (int64_t t = 0; t < w->kernel[2]; t += TAPS) {
     const int64_t taps = w->kernel[2] - t < TAPS ? w->kernel[2] - t : TAPS;
     for (int64_t x = 0; x < w->out[2]; x += PLACES) {
@@ -52,8 +72,9 @@ static bool add_line(plane *p, int64_t line, const int64_t tap[2], float *row) {
         range_of(w, 2, t + k, &first, &last);
         first = first > x ? first : x;
         last = last < x + n ? last : x + n;
-        float *to = row + (t + k) * w->dilation[2] - w->pad[2];
-        for (int64_t i = first; i < last; i++) to[i * w->stride[2]] += acc[k][i - x];
+        if (first >= last) continue;
+        const int64_t at = first * step + (t + k) * w->dilation[2] - w->pad[2];
+        ref_line_plus(row + phase_at(w, at % step) + at / step, acc[k] + first - x, last - first);
       }
     }
   }
@@ -64,14 +85,14 @@ static bool add_line(plane *p, int64_t line, const int64_t tap[2], float *row) {
 static bool add_lines(plane *p, float *out) {
   const ref_window *w = p->w;
   int64_t tap[2];
-  for (tap[0] = 0; tap[0] < w->kernel[0]; tap[0]++) {
-    for (tap[1] = 0; tap[1] < w->kernel[1]; tap[1]++) {
-      int64_t first[2], last[2];
-      for (int d = 0; d < 2; d++) range_of(w, d, tap[d], &first[d], &last[d]);
-      for (int64_t z = first[0]; z < last[0]; z++) {
+  for (int64_t z = 0; z < w->out[0]; z++) {
+    for (int64_t y = 0; y < w->out[1]; y++) {
+      for (tap[0] = 0; tap[0] < w->kernel[0]; tap[0]++) {
         const int64_t oz = z * w->stride[0] + tap[0] * w->dilation[0] - w->pad[0];
-        for (int64_t y = first[1]; y < last[1]; y++) {
+        if (oz < 0 || oz >= w->in[0]) continue;
+        for (tap[1] = 0; tap[1] < w->kernel[1]; tap[1]++) {
           const int64_t oy = y * w->stride[1] + tap[1] * w->dilation[1] - w->pad[1];
+          if (oy < 0 || oy >= w->in[1]) continue;
           if (!add_line(p, z * w->out[1] + y, tap, out + (oz * w->in[1] + oy) * w->in[2])) return false;
         }
       }
@@ -88,7 +109,6 @@ static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *cons
   const int64_t taps = ref_product(w->kernel, REF_SPATIAL), planes = c->groups * c->out_channels;
   const float *bias = (op->present & 4) != 0 ? inputs[op->slot[2]] : NULL;
   int64_t work = 0;
-  (void)workspace;
   for (uint64_t unit = first; unit < last; unit++) {
     const int64_t image = (int64_t)unit / planes, number = (int64_t)unit % planes, group = number / c->out_channels;
     float *out = (float *)outputs[0] + (int64_t)unit * size;
@@ -100,6 +120,8 @@ static void conv_transpose_f32(const ref_op *op, void *const *inputs, void *cons
     p.weights = (const float *)inputs[op->slot[1]] + (channel * c->out_channels + number % c->out_channels) * taps;
     if (!add_lines(&p, out)) return;
     work = p.work;
+    for (int64_t row = 0; row < w->in[0] * w->in[1] && w->stride[2] > 1; row++)
+      join_phases(w, out + row * w->in[2], workspace);
   }
 }
 
@@ -177,5 +199,6 @@ heddle_status ref_plan_conv_transpose(const ref_node *n, ref_op *op, heddle_erro
   const double steps = results > 0 ? (double)taps * (double)x->shape[0] * (double)ref_product(w->out, REF_SPATIAL) : 0;
   ref_set_work(op, conv_transpose_f32, results > 0 ? (uint64_t)(y->shape[0] * y->shape[1]) : 0, steps,
                8.0 * (double)results);
+  if (w->stride[2] > 1) ref_set_part_scratch(op, (uint64_t)w->in[2] * sizeof(float));
   return HEDDLE_OK;
 }

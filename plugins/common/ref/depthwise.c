@@ -5,9 +5,13 @@
 
 enum { LINES = 8 }; /* of the result that are computed at once */
 
-/* Rows and columns of the padded plane. */
+/* Rows of the padded plane, and columns of one phase of it (lines.h). */
 static int64_t padded(const ref_window *w, int d) {
   return (w->out[d] - 1) * w->stride[d] + (w->kernel[d] - 1) * w->dilation[d] + 1;
+}
+
+static int64_t phase_of(const ref_window *w) {
+  return (padded(w, 2) - 1) / w->stride[2] + 1;
 }
 
 /* Floats of scratch memory; 0: the kernel below is not for this one. */
@@ -15,18 +19,24 @@ int64_t ref_depthwise_floats(const ref_conv *c) {
   const ref_window *w = &c->window;
   if (c->in_channels != 1 || w->in[0] != 1 || w->out[0] != 1 || w->kernel[0] != 1 || w->out[1] < 1 || w->out[2] < 1)
     return 0;
-  const int64_t sizes[] = {padded(w, 1), padded(w, 2)}, floats = ref_product(sizes, 2);
+  const int64_t sizes[] = {padded(w, 1), phase_of(w), w->stride[2]}, floats = ref_product(sizes, 3);
   return floats < INT64_C(1) << 24 ? floats + REF_LINE_SLACK : 0;
 }
 
 static void copy_padded(const ref_window *w, const float *in, float *to) {
-  const int64_t rows = padded(w, 1), columns = padded(w, 2);
+  const int64_t rows = padded(w, 1), columns = padded(w, 2), step = w->stride[2], phase = phase_of(w);
   const int64_t left = w->pad[2] < columns ? w->pad[2] : columns;
   const int64_t have = columns - left < w->in[2] ? columns - left : w->in[2];
-  for (int64_t y = 0; y < rows; y++, to += columns) {
+  for (int64_t y = 0; y < rows; y++, to += step * phase) {
     const int64_t from = y - w->pad[1];
-    memset(to, 0, (size_t)columns * sizeof *to);
-    if (from >= 0 && from < w->in[1] && have > 0) memcpy(to + left, in + from * w->in[2], (size_t)have * sizeof *to);
+    const float *row = in + from * w->in[2];
+    memset(to, 0, (size_t)(step * phase) * sizeof *to);
+    if (from < 0 || from >= w->in[1] || have <= 0) continue;
+    if (step == 1) memcpy(to + left, row, (size_t)have * sizeof *to);
+    else if (step == 2)
+      ref_line_split(row, have, to + left % 2 * phase + left / 2, to + (left + 1) % 2 * phase + (left + 1) / 2);
+    else
+      for (int64_t x = 0; x < have; x++) to[(left + x) % step * phase + (left + x) / step] = row[x];
   }
   memset(to, 0, REF_LINE_SLACK * sizeof *to);
 }
@@ -36,7 +46,8 @@ void ref_depthwise_f32(const ref_op *op, void *const *inputs, void *const *outpu
   const ref_conv *c = &op->u.conv;
   const ref_window *w = &c->window;
   const int64_t size = ref_product(w->in, REF_SPATIAL), positions = ref_product(w->out, REF_SPATIAL);
-  const int64_t taps = w->kernel[1] * w->kernel[2], columns = padded(w, 2), channels = c->groups * c->out_channels;
+  const int64_t taps = w->kernel[1] * w->kernel[2], step = w->stride[2], phase = phase_of(w),
+                channels = c->groups * c->out_channels;
   const float *bias = (op->present & 4) != 0 ? inputs[op->slot[2]] : NULL;
   int64_t work = 0;
   for (uint64_t unit = first; unit < last; unit++) {
@@ -44,15 +55,17 @@ void ref_depthwise_f32(const ref_op *op, void *const *inputs, void *const *outpu
     ref_taps t = {.w = (const float *)inputs[op->slot[1]] + channel * taps,
                   .rows = w->kernel[1],
                   .columns = w->kernel[2],
-                  .row = w->dilation[1] * columns,
-                  .tap = w->dilation[2],
-                  .step = w->stride[2],
+                  .row = w->dilation[1] * step * phase,
+                  .tap = w->dilation[2] / step + w->dilation[2] % step * phase,
+                  .turn = w->dilation[2] % step,
+                  .back = 1 - step * phase,
+                  .step = step,
                   .n = w->out[2],
-                  .in_line = w->stride[1] * columns,
+                  .in_line = w->stride[1] * step * phase,
                   .out_line = w->out[2],
                   .bias = bias != NULL ? bias[channel] : 0};
     float *out = (float *)outputs[0] + at * positions;
-    if (ref_tick(op, &work, columns * padded(w, 1))) return;
+    if (ref_tick(op, &work, step * phase * padded(w, 1))) return;
     copy_padded(w, size > 0 ? (const float *)inputs[op->slot[0]] + at / c->out_channels * size : NULL, workspace);
     for (int64_t y = 0; y < w->out[1]; y += t.lines) {
       t.lines = w->out[1] - y < LINES ? w->out[1] - y : LINES;

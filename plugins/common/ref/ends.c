@@ -1,5 +1,6 @@
 /* Where the greatest or the least element of rows and of columns is: its value first, then its place. */
 #include "folds.h"
+#include "ref_op.h"
 #include "types.h"
 
 #include <string.h>
@@ -65,6 +66,13 @@ void ref_ends(int type, bool largest, bool last, const void *x, int64_t n, int64
   for (int64_t at = 0, some; at < count; at += some, out += some) {
     some = count - at < COLUMNS ? count - at : COLUMNS;
     const char *from = (const char *)x + at * (inner == 1 ? n : 1) * size;
+    if (inner == 1 && n > 1 && n <= REF_TURN_SHORT && some > 1) {
+      int64_t block[REF_TURN_BYTES / sizeof(int64_t)];
+      if (some > REF_TURN_BYTES / (n * size)) some = REF_TURN_BYTES / (n * size);
+      ref_turn((uint32_t)size, from, some, n, block);
+      ref_ends(type, largest, last, block, n, some, some, out);
+      continue;
+    }
     if (inner == 1 && n >= REF_FOLD_LANES) some = 1;
     if (some == 1 && inner == 1) {
       ref_fold_end(type, what, from, n, ends);

@@ -28,16 +28,19 @@ void ref_pow_f32_by_f64(void *out, const void *const *in, int64_t n, const float
   for (int64_t i = 0; i < n; i++) to[i] = (float)pow((double)x[i], y[i]);
 }
 
-static void square_f32(void *out, const void *const *in, int64_t n, const float *p) {
-  const float *x = in[0];
-  float *to = out;
-  (void)p;
-  REF_IVDEP
-  for (int64_t i = 0; i < n; i++) to[i] = x[i] * x[i];
-}
+#define POWER_OF(name, ...) \
+  static void name(void *out, const void *const *in, int64_t n, const float *p) { \
+    const float *x = in[0]; \
+    float *to = out; \
+    (void)p; \
+    REF_IVDEP \
+    for (int64_t i = 0; i < n; i++) to[i] = __VA_ARGS__; \
+  }
+POWER_OF(square_f32, x[i] * x[i])
+POWER_OF(cube_f32, x[i] * x[i] * x[i])
 
 ref_lanes ref_lanes_power(float exponent) {
-  return exponent == 2.0f ? square_f32 : NULL;
+  return exponent == 2.0f ? square_f32 : exponent == 3.0f ? cube_f32 : NULL;
 }
 
 /* By squaring where the exponent is a whole number; else as the library has it. */
@@ -131,7 +134,7 @@ bool ref_lane_find(const char *op, ref_lane_op *out) {
     for (int t = REF_TYPE_I8; t <= REF_TYPE_U64; t++) keep(ref_lanes_whole[i][t - REF_TYPE_I8], wide, &out->of[t]);
     keep(lane_ops[i].truth, wide, &out->of[REF_TYPE_BOOL]);
   }
-  const ref_lanes faster = ref_lanes_faster(op, fma);
+  const ref_lanes faster = ref_lanes_faster(op);
   if (faster != NULL && out->of[REF_TYPE_F32] != NULL) out->of[REF_TYPE_F32] = faster;
   return out->arity > 0;
 }

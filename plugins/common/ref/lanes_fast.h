@@ -11,7 +11,7 @@
 void ref_fast_sigmoid(float *out, const float *x, int64_t n);
 void ref_fast_tanh(float *out, const float *x, int64_t n);
 
-/* What is faster on this CPU than the lanes of an operator of that name, which are of lanes_fma.c or not; NULL: nothing. */
-ref_lanes ref_lanes_faster(const char *op, bool than_fma);
+/* What is faster on this CPU than the lanes of an operator of that name; NULL: nothing. */
+ref_lanes ref_lanes_faster(const char *op);
 
 #endif

@@ -8,9 +8,13 @@
 #define S_NUM(x) x##f
 #undef S_ERF
 #undef S_EXPM1
+#undef S_LOG
+#undef S_LOG1P
 #undef S_ATAN
 #undef S_ASIN
 #undef S_ACOS
+#define S_LOG(x) ref_log(x)
+#define S_LOG1P(x) ref_log1p(x)
 #define S_ERF(x) ref_erf(x)
 #define S_EXP(x) ref_exp(x)
 #define S_EXPM1(x) ref_expm1(x)

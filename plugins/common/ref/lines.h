@@ -13,17 +13,26 @@ typedef struct ref_lines {
 } ref_lines;
 void ref_lines_sum(const ref_lines *l);
 
-/* out[x] = bias + w[i][j] * in[i * row + j * tap + x * step] over all i and j; of so many lines, in_line and out_line
- * apart. in may be read REF_LINE_SLACK floats
+/* Every step-th element of a line lies together: element x is number x / step of phase x % step, and a phase of a row is
+ * `phase` floats long. With taps a dilation apart: out[x] = bias + the sum over all i and j of w[i][j] * element
+ * x * step + j * dilation of row i; of so many lines, in_line and out_line apart. in may be read REF_LINE_SLACK floats
  * behind its last element that counts. */
 enum { REF_LINE_SLACK = 128 };
 typedef struct ref_taps {
   const float *w;
-  int64_t rows, columns, row, tap, step, n;
+  int64_t rows, columns, row, step, n;
+  int64_t tap, turn, back; /* to the next tap: floats, phases, and floats more where the last phase was passed */
   int64_t lines, in_line, out_line;
   float bias;
 } ref_taps;
 void ref_line_taps(const ref_taps *t, const float *in, float *out);
+
+/* Elements with even and with odd numbers apart, and together again. */
+void ref_line_split(const float *in, int64_t n, float *even, float *odd);
+void ref_line_join(const float *even, const float *odd, int64_t n, float *out);
+
+/* acc[x] += line[x]. */
+void ref_line_plus(float *acc, const float *line, int64_t n);
 
 /* acc[x] += line[x] * by, and out[x] = acc[x]. */
 void ref_line_add(double *acc, const double *line, double by, int64_t n);

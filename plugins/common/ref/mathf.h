@@ -95,6 +95,39 @@ static inline float ref_expm1(float x) {
   return fabsf(x) < 0.5f ? near : far; /* -0 stays -0 */
 }
 
+/* The logarithm of a normal number: k ln 2 + log(1 + f), with sqrt(1/2) - 1 <= f < sqrt(2) - 1, by the series of 2 atanh(f /
+ * (2 + f)). */
+static inline float ref_log_inside(float x) {
+  uint32_t bits;
+  float one;
+  memcpy(&bits, &x, sizeof bits);
+  const uint32_t from_root = bits - UINT32_C(0x3f3504f3);
+  const int32_t k = (int32_t)(from_root >> 23) - (int32_t)(from_root >> 31 << 9);
+  bits -= (uint32_t)k << 23;
+  memcpy(&one, &bits, sizeof one);
+  const float f = one - 1.0f, s = f / (2.0f + f), z = s * s, half = 0.5f * f * f, n = (float)k;
+  float p = 2.22222222e-1f;
+  p = p * z + 2.85714286e-1f;
+  p = p * z + 4.00000000e-1f;
+  p = p * z + 6.66666667e-1f;
+  return n * 0.693145752f - ((half - (s * (half + p * z) + n * 1.42860677e-6f)) - f);
+}
+
+/* Within 2 units in the last place. */
+static inline float ref_log(float x) {
+  const bool small = x < 1.17549435e-38f;
+  const float r = ref_log_inside(small ? x * 8388608.0f : x) - (small ? 15.9423851f : 0.0f);
+  const float end = x == 0 ? -INFINITY : x > 0 ? x : NAN;
+  return x > 0 && x < INFINITY ? r : end;
+}
+
+/* log(1 + x) within 3 units in the last place: what the sum lost is added. */
+static inline float ref_log1p(float x) {
+  const float u = 1.0f + x, lost = x - (u - 1.0f), r = ref_log_inside(u) + lost / u;
+  const float end = u == 0 ? -INFINITY : u > 0 ? x : NAN;
+  return u > 0 && u < INFINITY ? (x == 0 ? x : r) : end;
+}
+
 /* Within 3 units in the last place: of x, of (x - 1) / (x + 1) or of -1 / x, which is at most tan(pi / 8). The polynomials
  * here and below are minimax fits. */
 static inline float ref_atan(float x) {

@@ -41,6 +41,34 @@ TARGET static void NAME(scale)(const void *from, int64_t n, double mean, double 
   }
 }
 
+TARGET static void NAME(add_columns)(const void *from, int64_t n, bool squares, double *sums) {
+  const ELEMENT *x = from;
+  for (int64_t i = 0; i < n && squares; i++) sums[i] += (double)x[i] * (double)x[i];
+  for (int64_t i = 0; i < n && !squares; i++) sums[i] += fabs((double)x[i]);
+}
+
+/* Single elements are multiplied in double by an inverse, which rounds as the division does but for halves. */
+enum { NAME(inverse) = sizeof(ELEMENT) == sizeof(float) };
+TARGET static void NAME(divide)(const void *from, int64_t n, const double *by, int64_t apart, void *to) {
+  const ELEMENT *x = from;
+  ELEMENT *out = to;
+  const double one = by[0];
+  if (apart == 0) {
+    REF_IVDEP
+    for (int64_t i = 0; i < n; i++) out[i] = (ELEMENT)(NAME(inverse) ? (double)x[i] * one : (double)x[i] / one);
+  } else {
+    REF_IVDEP
+    for (int64_t i = 0; i < n; i++) out[i] = (ELEMENT)(NAME(inverse) ? (double)x[i] * by[i] : (double)x[i] / by[i]);
+  }
+}
+
+TARGET static void NAME(divisors)(double *sums, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    const double by = sums[i] == 0 ? (double)INFINITY : sums[i];
+    sums[i] = NAME(inverse) ? 1 / by : by;
+  }
+}
+
 #undef SUM_OF
 #undef ELEMENT
 #undef NAME

@@ -9,7 +9,10 @@
 enum { LANES = 32 };
 
 #define ROWS(kind) \
-  { kind##_sum, kind##_sizes, kind##_squares, kind##_shift, kind##_scale }
+  { \
+    kind##_sum, kind##_sizes, kind##_squares, kind##_shift, kind##_scale, kind##_add_columns, kind##_divisors, \
+        kind##_divide \
+  }
 
 #define TARGET
 #define ELEMENT float

@@ -14,6 +14,11 @@ typedef struct ref_norm_rows {
   void (*shift)(const void *x, int64_t n, double mean, double times, double plus, void *out);
   /* out[i] = (x[i] - mean) * times * scale[i] + bias[i]; no bias: NULL */
   void (*scale)(const void *x, int64_t n, double mean, double times, const void *scale, const void *bias, void *out);
+  /* sums[i] += |x[i]|, or its square. */
+  void (*add_columns)(const void *from, int64_t n, bool squares, double *sums);
+  /* What divide takes for sums, by which x[i] is divided, or by the first of which all are, with apart 0; 0 gives 0. */
+  void (*divisors)(double *sums, int64_t n);
+  void (*divide)(const void *from, int64_t n, const double *by, int64_t apart, void *to);
 } ref_norm_rows;
 
 const ref_norm_rows *ref_norm_rows_of(bool wide); /* float64 */

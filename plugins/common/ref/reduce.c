@@ -18,6 +18,7 @@ typedef struct columns {
   ref_lanes exp; /* of what is less than the greatest; NULL: of elements as they are */
   uint32_t type, size;
   int64_t n, apart, rows, stride;
+  int64_t sum_size; /* bytes of a result of the fold */
 } columns;
 
 typedef union sums {
@@ -67,6 +68,17 @@ static void take_exp(const columns *c, const char *x, int64_t rows, const double
   }
 }
 
+/* Results that take short rows, which lie one after the other. */
+static void take_turned(const columns *c, const char *x, sums *s) {
+  int64_t block[REF_TURN_BYTES / sizeof(int64_t)];
+  const int64_t most = REF_TURN_BYTES / (c->rows * c->size);
+  for (int64_t i = 0, some; i < c->n; i += some) {
+    some = c->n - i < most ? c->n - i : most;
+    ref_turn(c->size, x + i * c->rows * c->size, some, c->rows, block);
+    c->fold((char *)s + i * c->sum_size, block, some, 1, c->rows, some);
+  }
+}
+
 /* All rows at x, in pieces; false: the run is to end. */
 static bool take(const ref_op *op, const columns *c, const char *x, const double *shift, sums *s, int64_t *work) {
   const int64_t most = PIECE / c->n + 1;
@@ -74,6 +86,8 @@ static bool take(const ref_op *op, const columns *c, const char *x, const double
     some = c->rows - i < most ? c->rows - i : most;
     const char *at = x + i * c->stride * c->size;
     if (c->exp != NULL) take_exp(c, at, some, shift, s);
+    else if (c->apart == c->rows && c->stride == 1 && some == c->rows && c->n > 1 && some <= REF_TURN_SHORT)
+      take_turned(c, at, s);
     else c->fold(s, at, c->n, c->apart, some, c->stride);
     if (ref_tick(op, work, some * c->n + 8)) return false;
   }
@@ -133,6 +147,7 @@ static bool find_shift(const ref_op *op, const columns *c, const char *x, int64_
   columns most = *c;
   sums s;
   most.fold = ref_fold_of((int)r->type, REF_FOLD_MAX);
+  most.sum_size = c->size;
   most.exp = NULL;
   begin(r, REF_FOLD_MAX, (int)r->type, most.n, &s);
   if (!fold_all(op, &most, x, NULL, &s, work)) return false;
@@ -165,6 +180,7 @@ static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, 
   int64_t work = 0;
   (void)workspace;
   c.size = ref_type_bytes((int)r->type);
+  c.sum_size = ref_type_bytes(type);
   c.rows = r->row_kept ? (r->reduced > 0 ? r->dim[r->reduced - 1] : 1) : is_long ? r->row / LANES : r->row;
   c.stride = r->row_kept ? (r->reduced > 0 ? r->stride[r->reduced - 1] : 0) : is_long ? LANES : 1;
   if (r->what == LOG_SUM_EXP && ref_lane_find("Exp", &exp)) c.exp = exp.of[r->type];

@@ -69,6 +69,11 @@ bool ref_strided_start(ref_strided *t, uint32_t size, int64_t offset, int32_t di
                        const int64_t *stride, uint64_t *units);
 void ref_strided_run(const ref_strided *t, const void *in, void *out, uint64_t first, uint64_t last);
 
+/* turn.c: rows of n elements of 1, 2, 4 or 8 bytes become n rows; the two lie apart. What goes along short rows is done
+ * with columns in this way, a block of REF_TURN_BYTES at a time: rows of up to REF_TURN_SHORT elements. */
+enum { REF_TURN_BYTES = 16384, REF_TURN_SHORT = 32 };
+void ref_turn(uint32_t size, const void *in, int64_t rows, int64_t n, void *out);
+
 /* out[o, i, ...] = in[o, index[i], ...] */
 typedef struct ref_gather {
   uint64_t indices, axis; /* how many; the size of the dimension they point into */

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { COLUMNS = 16, SHORT = 16 }; /* rows below SHORT are done before the wide loops are entered */
+enum { COLUMNS = 16, PLACES = 64, SHORT = 16 }; /* rows below SHORT are done before the wide loops are entered */
 
 /* The greatest element, NaN passed over: it comes out of the difference anyway. */
 static float greatest(const float *x, int64_t n) {
@@ -77,7 +77,7 @@ static void log_row(const ref_op *op, ref_lanes fast, const float *in, int64_t n
 static void softmax_rows(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                          uint64_t last) {
   const int64_t n = op->u.softmax.n, PIECE = INT64_C(1) << 20;
-  const ref_lanes fast = n < SHORT ? NULL : ref_lanes_faster("Exp", false);
+  const ref_lanes fast = n < SHORT ? NULL : ref_lanes_faster("Exp");
   int64_t work = 0;
   (void)workspace;
   for (uint64_t row = first; row < last; row++) {
@@ -99,10 +99,53 @@ static void softmax_rows(const ref_op *op, void *const *inputs, void *const *out
   }
 }
 
+/* Columns side by side, of n rows that are inner apart; at most PLACES. False: the run has to stop. */
+static bool columns(const ref_op *op, const float *in, int64_t n, int64_t inner, int64_t width, float *out,
+                    int64_t *work) {
+  const ref_lanes fast = ref_lanes_faster("Exp");
+  float most[PLACES];
+  double sum[PLACES] = {0};
+  memcpy(most, in, (size_t)width * sizeof *in);
+  for (int64_t i = 1; i < n; i++) {
+    REF_IVDEP
+    for (int64_t c = 0; c < width; c++) most[c] = in[i * inner + c] > most[c] ? in[i * inner + c] : most[c];
+  }
+  for (int64_t i = 0, some; i < n; i += some) { /* as many rows at once as fill the block */
+    float block[REF_SUM_BLOCK], *e = block;
+    if (ref_tick(op, work, REF_SUM_BLOCK)) return false;
+    some = REF_SUM_BLOCK / width < n - i ? REF_SUM_BLOCK / width : n - i;
+    for (int64_t r = i; r < i + some; r++, e += width) {
+      REF_IVDEP
+      for (int64_t c = 0; c < width; c++) e[c] = in[r * inner + c] - most[c];
+    }
+    e = block;
+    exponentials(fast, e, some * width, 0, e);
+    for (int64_t r = i; r < i + some; r++, e += width) {
+      REF_IVDEP
+      for (int64_t c = 0; c < width; c++) sum[c] += (double)e[c];
+      if (!op->u.softmax.log) memcpy(out + r * inner, e, (size_t)width * sizeof *e);
+    }
+  }
+  float total[PLACES];
+  for (int64_t c = 0; c < width; c++) total[c] = (float)sum[c];
+  if (op->u.softmax.log) {
+    for (int64_t c = 0; c < width; c++) total[c] = ref_log(total[c]);
+    for (int64_t i = 0; i < n; i++) {
+      REF_IVDEP
+      for (int64_t c = 0; c < width; c++) out[i * inner + c] = in[i * inner + c] - most[c] - total[c];
+    }
+    return true;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    REF_IVDEP
+    for (int64_t c = 0; c < width; c++) out[i * inner + c] /= total[c];
+  }
+  return true;
+}
+
 static void softmax_columns(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace,
                             uint64_t first, uint64_t last) {
   const int64_t n = op->u.softmax.n, inner = op->u.softmax.inner;
-  const ref_lanes fast = ref_lanes_faster("Exp", false);
   const uint64_t across = ((uint64_t)inner + COLUMNS - 1) / COLUMNS;
   int64_t work = 0;
   (void)workspace;
@@ -111,42 +154,23 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
     const int64_t width = inner - column < COLUMNS ? inner - column : COLUMNS;
     const int64_t start = (int64_t)(unit / across) * n * inner + column;
     const float *in = (const float *)inputs[op->slot[0]] + start;
-    float *out = (float *)outputs[0] + start;
-    float most[COLUMNS];
-    double sum[COLUMNS] = {0};
-    memcpy(most, in, (size_t)width * sizeof *in);
-    for (int64_t i = 1; i < n; i++) {
-      REF_IVDEP
-      for (int64_t c = 0; c < width; c++) most[c] = in[i * inner + c] > most[c] ? in[i * inner + c] : most[c];
-    }
-    for (int64_t i = 0, some; i < n; i += some) { /* as many rows at once as fill the block */
-      float block[REF_SUM_BLOCK], *e = block;
-      if (ref_tick(op, &work, REF_SUM_BLOCK)) return;
-      some = REF_SUM_BLOCK / width < n - i ? REF_SUM_BLOCK / width : n - i;
-      for (int64_t r = i; r < i + some; r++, e += width) {
-        REF_IVDEP
-        for (int64_t c = 0; c < width; c++) e[c] = in[r * inner + c] - most[c];
-      }
-      e = block;
-      exponentials(fast, e, some * width, 0, e);
-      for (int64_t r = i; r < i + some; r++, e += width) {
-        REF_IVDEP
-        for (int64_t c = 0; c < width; c++) sum[c] += e[c];
-        if (!op->u.softmax.log) memcpy(out + r * inner, e, (size_t)width * sizeof *e);
-      }
-    }
-    if (op->u.softmax.log) {
-      for (int64_t c = 0; c < width; c++) sum[c] = log(sum[c]);
-      for (int64_t i = 0; i < n; i++) {
-        REF_IVDEP
-        for (int64_t c = 0; c < width; c++) out[i * inner + c] = in[i * inner + c] - most[c] - (float)sum[c];
-      }
-      continue;
-    }
-    for (int64_t i = 0; i < n; i++) {
-      REF_IVDEP
-      for (int64_t c = 0; c < width; c++) out[i * inner + c] /= (float)sum[c];
-    }
+    if (!columns(op, in, n, inner, width, (float *)outputs[0] + start, &work)) return;
+  }
+}
+
+/* Rows that are short, as columns. */
+static void softmax_short(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
+                          uint64_t last) {
+  const int64_t n = op->u.softmax.n;
+  float in[REF_TURN_SHORT * PLACES], out[REF_TURN_SHORT * PLACES];
+  int64_t work = 0;
+  (void)workspace;
+  for (uint64_t some; first < last; first += some) {
+    some = last - first < PLACES ? last - first : PLACES;
+    const int64_t at = (int64_t)first * n, rows = (int64_t)some;
+    ref_turn(sizeof *in, (const float *)inputs[op->slot[0]] + at, rows, n, in);
+    if (!columns(op, in, n, rows, rows, out, &work)) return;
+    ref_turn(sizeof *in, out, n, rows, (float *)outputs[0] + at);
   }
 }
 
@@ -175,7 +199,8 @@ heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err)
   for (int32_t i = (int32_t)axis + 1; i < x->ndim; i++) f->inner *= x->shape[i];
   uint64_t outer = count / (uint64_t)f->n / (uint64_t)f->inner;
   uint64_t across = ((uint64_t)f->inner + COLUMNS - 1) / COLUMNS;
-  if (f->inner == 1) ref_set_work(op, softmax_rows, outer, 15.0 * (double)count, 0);
+  if (f->inner == 1 && f->n <= REF_TURN_SHORT) ref_set_work(op, softmax_short, outer, 15.0 * (double)count, 0);
+  else if (f->inner == 1) ref_set_work(op, softmax_rows, outer, 15.0 * (double)count, 0);
   else ref_set_work(op, softmax_columns, outer * across, 15.0 * (double)count, 0);
   return HEDDLE_OK;
 }

@@ -15,26 +15,20 @@ enum { VECTOR = 16, LINE = 64 };
 
 #include <emmintrin.h>
 
-#ifdef __clang__
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 16")
-#endif
-
 /* out row i: column i of a square whose rows are in_row bytes apart. Each round interleaves the rows of the first half with
  * those of the second; as many rounds as the side has halves turn the square. */
 #define TURN(name, SIDE_OF, low, high) \
   static void name(const char *in, int64_t in_row, char *out, int64_t out_row) { \
     __m128i a[SIDE_OF], b[SIDE_OF]; \
-    UNROLLED for (int i = 0; i < (SIDE_OF); i++) a[i] = _mm_loadu_si128((const void *)(in + i * in_row)); \
-    UNROLLED for (int half = 1; half < (SIDE_OF); half *= 2) { \
-      UNROLLED for (int i = 0; i < (SIDE_OF) / 2; i++) { \
+    REF_UNROLLED for (int i = 0; i < (SIDE_OF); i++) a[i] = _mm_loadu_si128((const void *)(in + i * in_row)); \
+    REF_UNROLLED for (int half = 1; half < (SIDE_OF); half *= 2) { \
+      REF_UNROLLED for (int i = 0; i < (SIDE_OF) / 2; i++) { \
         b[2 * i] = low(a[i], a[i + (SIDE_OF) / 2]); \
         b[2 * i + 1] = high(a[i], a[i + (SIDE_OF) / 2]); \
       } \
-      UNROLLED for (int i = 0; i < (SIDE_OF); i++) a[i] = b[i]; \
+      REF_UNROLLED for (int i = 0; i < (SIDE_OF); i++) a[i] = b[i]; \
     } \
-    UNROLLED for (int i = 0; i < (SIDE_OF); i++) _mm_storeu_si128((void *)(out + i * out_row), a[i]); \
+    REF_UNROLLED for (int i = 0; i < (SIDE_OF); i++) _mm_storeu_si128((void *)(out + i * out_row), a[i]); \
   }
 
 TURN(turn_1, 16, _mm_unpacklo_epi8, _mm_unpackhi_epi8)
@@ -106,6 +100,10 @@ typedef void (*piece)(const void *in, int64_t in_row, void *out, int64_t out_row
 
 static piece piece_of(uint32_t size) {
   return size == 1 ? piece_1 : size == 2 ? piece_2 : size == 4 ? piece_4 : size == 8 ? piece_8 : NULL;
+}
+
+void ref_turn(uint32_t size, const void *in, int64_t rows, int64_t n, void *out) {
+  piece_of(size)(in, n, out, rows, n, rows);
 }
 
 /* ---------------------------------------------------------------- units */

@@ -83,7 +83,82 @@ static void write_whole(int type, const int64_t *in, int64_t n, void *out) {
   }
 }
 
+/* The commonest conversions in one step, with AVX2. Reals become integers of up to 32 bits by way of int32; where one of some
+ * does not fit that, none of them is converted: false. */
+enum { SOME = 1024 };
+
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
+#define DIRECT(name, F, T, FITS, ...) \
+  __attribute__((target("avx2"))) static bool name(const void *in, void *out, int64_t n) { \
+    const F *x = in; \
+    T *y = out; \
+    int outside = 0; \
+    (void)outside; \
+    for (int64_t i = 0; i < n && !(FITS); i++) outside |= !(x[i] > -0x1p31f && x[i] < 0x1p31f); \
+    if (outside != 0) return false; \
+    REF_IVDEP \
+    for (int64_t i = 0; i < n; i++) y[i] = (T)(__VA_ARGS__); \
+    return true; \
+  }
+DIRECT(f32_to_bool, float, uint8_t, true, x[i] != 0)
+DIRECT(f32_to_i8, float, int8_t, false, (int32_t)x[i])
+DIRECT(f32_to_u8, float, uint8_t, false, (int32_t)x[i])
+DIRECT(f32_to_i16, float, int16_t, false, (int32_t)x[i])
+DIRECT(f32_to_u16, float, uint16_t, false, (int32_t)x[i])
+DIRECT(f32_to_i32, float, int32_t, false, x[i])
+DIRECT(f32_to_i64, float, int64_t, false, (int32_t)x[i])
+DIRECT(bool_to_f32, uint8_t, float, true, (int32_t)(x[i] != 0))
+DIRECT(bool_to_i32, uint8_t, int32_t, true, x[i] != 0)
+DIRECT(bool_to_i64, uint8_t, int64_t, true, (int32_t)(x[i] != 0))
+DIRECT(i8_to_f32, int8_t, float, true, (int32_t)x[i])
+DIRECT(u8_to_f32, uint8_t, float, true, (int32_t)x[i])
+DIRECT(i16_to_f32, int16_t, float, true, (int32_t)x[i])
+DIRECT(u16_to_f32, uint16_t, float, true, (int32_t)x[i])
+DIRECT(i32_to_f32, int32_t, float, true, x[i])
+DIRECT(i32_to_i64, int32_t, int64_t, true, x[i])
+DIRECT(i64_to_i32, int64_t, int32_t, true, x[i])
+DIRECT(i32_to_bool, int32_t, uint8_t, true, x[i] != 0)
+DIRECT(i64_to_bool, int64_t, uint8_t, true, x[i] != 0)
+
+static bool cast_direct(int from, const void *in, int to, void *out, int64_t n) {
+  static const struct {
+    uint8_t from, to;
+    bool (*run)(const void *in, void *out, int64_t n);
+  } list[] = {{REF_TYPE_F32, REF_TYPE_BOOL, f32_to_bool}, {REF_TYPE_F32, REF_TYPE_I8, f32_to_i8},
+              {REF_TYPE_F32, REF_TYPE_U8, f32_to_u8},     {REF_TYPE_F32, REF_TYPE_I16, f32_to_i16},
+              {REF_TYPE_F32, REF_TYPE_U16, f32_to_u16},   {REF_TYPE_F32, REF_TYPE_I32, f32_to_i32},
+              {REF_TYPE_F32, REF_TYPE_I64, f32_to_i64},   {REF_TYPE_BOOL, REF_TYPE_F32, bool_to_f32},
+              {REF_TYPE_BOOL, REF_TYPE_I32, bool_to_i32}, {REF_TYPE_BOOL, REF_TYPE_I64, bool_to_i64},
+              {REF_TYPE_I8, REF_TYPE_F32, i8_to_f32},     {REF_TYPE_U8, REF_TYPE_F32, u8_to_f32},
+              {REF_TYPE_I16, REF_TYPE_F32, i16_to_f32},   {REF_TYPE_U16, REF_TYPE_F32, u16_to_f32},
+              {REF_TYPE_I32, REF_TYPE_F32, i32_to_f32},   {REF_TYPE_I32, REF_TYPE_I64, i32_to_i64},
+              {REF_TYPE_I64, REF_TYPE_I32, i64_to_i32},   {REF_TYPE_I32, REF_TYPE_BOOL, i32_to_bool},
+              {REF_TYPE_I64, REF_TYPE_BOOL, i64_to_bool}};
+  if (n < 16 || !__builtin_cpu_supports("avx2")) return false;
+  for (size_t k = 0; k < sizeof list / sizeof list[0]; k++)
+    if (list[k].from == from && list[k].to == to) return list[k].run(in, out, n);
+  return false;
+}
+#else
+static bool cast_direct(int from, const void *in, int to, void *out, int64_t n) {
+  (void)from, (void)in, (void)to, (void)out, (void)n;
+  return false;
+}
+#endif
+
+static void cast_some(int from, const void *in, int to, void *out, int64_t n);
+
 void ref_cast(int from, const void *in, int to, void *out, int64_t n) {
+  const int64_t from_bytes = ref_type_bytes(from), to_bytes = ref_type_bytes(to);
+  for (int64_t at = 0; at < n; at += SOME) {
+    const int64_t some = n - at < SOME ? n - at : SOME;
+    const void *src = (const char *)in + at * from_bytes;
+    void *dst = (char *)out + at * to_bytes;
+    if (!cast_direct(from, src, to, dst, some)) cast_some(from, src, to, dst, some);
+  }
+}
+
+static void cast_some(int from, const void *in, int to, void *out, int64_t n) {
   const uint32_t from_bytes = ref_type_bytes(from), to_bytes = ref_type_bytes(to);
   if (from == to && from != REF_TYPE_BOOL) {
     memcpy(out, in, (size_t)n * from_bytes);

@@ -59,4 +59,11 @@ void ref_take(const void *in, int64_t stride, uint32_t size, int64_t n, void *ou
 #define REF_IVDEP
 #endif
 
+/* Before a short loop over values that are to stay in registers: there is to be no loop. */
+#ifdef __clang__
+#define REF_UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define REF_UNROLLED _Pragma("GCC unroll 16")
+#endif
+
 #endif
