@@ -31,6 +31,10 @@ static bool cut_out(const heddle_pregion *region, const heddle_pnode *node, sing
   return true;
 }
 
+static bool is_of(const heddle_pnode *node, const char *domain) {
+  return strcmp(node->domain != NULL ? node->domain : "", domain) == 0;
+}
+
 /* ---------------------------------------------------------------- post-operations */
 
 static bool number(const heddle_pvalue *value, float absent, float *out) {
@@ -45,9 +49,10 @@ static bool number(const heddle_pvalue *value, float absent, float *out) {
 static const struct {
   const char *op;
   dnnl_alg_kind_t alg;
-} simples[] = {{"Relu", dnnl_eltwise_relu}, {"LeakyRelu", dnnl_eltwise_relu},
-               {"Elu", dnnl_eltwise_elu},   {"Sigmoid", dnnl_eltwise_logistic},
-               {"Tanh", dnnl_eltwise_tanh}, {"HardSwish", dnnl_eltwise_hardswish}};
+} simples[] = {{"Relu", dnnl_eltwise_relu},   {"LeakyRelu", dnnl_eltwise_relu},
+               {"Elu", dnnl_eltwise_elu},     {"Sigmoid", dnnl_eltwise_logistic},
+               {"Tanh", dnnl_eltwise_tanh},   {"HardSwish", dnnl_eltwise_hardswish},
+               {"Swish", dnnl_eltwise_swish}, {"Mish", dnnl_eltwise_mish}};
 
 static const struct {
   const char *op;
@@ -79,8 +84,19 @@ static bool read_binary(const heddle_pregion *region, const heddle_pnode *node, 
   return false;
 }
 
-static bool is_of(const heddle_pnode *node, const char *domain) {
-  return strcmp(node->domain != NULL ? node->domain : "", domain) == 0;
+/* What is computed of one operand and numbers, in either domain: Swish is in both. */
+static bool read_simple(const heddle_pnode *node, int32_t on, onednn_post *out) {
+  for (size_t i = 0; i < sizeof simples / sizeof simples[0]; i++) {
+    scalar_call call;
+    if (strcmp(node->op, simples[i].op) != 0) continue;
+    if (scalar_read(node, &call, NULL) != HEDDLE_OK) return false;
+    const bool is_swish = simples[i].alg == dnnl_eltwise_hardswish; /* oneDNN's numbers: of its straight part */
+    out->alg = simples[i].alg;
+    out->alpha = is_swish ? 1.0F / 6 : (float)call.alpha;
+    out->beta = is_swish ? 0.5F : (float)call.beta;
+    return node->inputs[0] == on;
+  }
+  return false;
 }
 
 static bool read_gelu(const heddle_pnode *node, int32_t on, onednn_post *out) {
@@ -93,7 +109,7 @@ static bool read_gelu(const heddle_pnode *node, int32_t on, onednn_post *out) {
 
 bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out) {
   *out = (onednn_post){.value = -1};
-  if (is_of(node, "heddle")) return read_gelu(node, on, out);
+  if (is_of(node, "heddle")) return read_gelu(node, on, out) || read_simple(node, on, out);
   if (!is_of(node, "")) return false;
   if (strcmp(node->op, "Clip") == 0) {
     out->alg = dnnl_eltwise_clip;
@@ -101,17 +117,7 @@ bool onednn_read_post(const heddle_pregion *region, const heddle_pnode *node, in
            number(region_node_input(region, node, 2), INFINITY, &out->beta) &&
            out->alpha <= out->beta; /* and none is NaN */
   }
-  for (size_t i = 0; i < sizeof simples / sizeof simples[0]; i++) {
-    scalar_call call;
-    if (strcmp(node->op, simples[i].op) != 0) continue;
-    if (scalar_read(node, &call, NULL) != HEDDLE_OK) return false;
-    const bool is_swish = simples[i].alg == dnnl_eltwise_hardswish; /* oneDNN's numbers: of its straight part */
-    out->alg = simples[i].alg;
-    out->alpha = is_swish ? 1.0F / 6 : (float)call.alpha;
-    out->beta = is_swish ? 0.5F : (float)call.beta;
-    return node->inputs[0] == on;
-  }
-  return read_binary(region, node, on, out);
+  return read_simple(node, on, out) || read_binary(region, node, on, out);
 }
 
 bool onednn_read_follower(const heddle_pregion *region, const heddle_pnode *node, int32_t on, onednn_post *out) {

@@ -311,7 +311,10 @@ static heddle_status check(heddle_pinstance *self, uint32_t index, const onednn 
 static heddle_status measure(const onednn *self, const heddle_pvalue *tensor, uint64_t *bytes, heddle_error *err) {
   dnnl_memory_desc_t md = NULL;
   char shape[SHAPE_NAME_BYTES];
-  if (self->block == WINOGRAD_LANES && winograd_weight_bytes(tensor, tensor->layout, bytes)) return HEDDLE_OK;
+  const winograd_kind *kind;
+  if (winograd_is_token(tensor->layout, &kind) && kind->lanes == winograd_lanes(self->block) &&
+      winograd_weight_bytes(tensor, tensor->layout, bytes))
+    return HEDDLE_OK;
   if (tensor->layout == 0) {
     if (region_value_bytes(tensor, bytes)) return HEDDLE_OK;
   } else if (onednn_from_token(self, tensor, tensor->layout, &md) == dnnl_success) {

@@ -31,6 +31,8 @@ static const struct {
     {"Sigmoid", onednn_build_eltwise},
     {"Tanh", onednn_build_eltwise},
     {"HardSwish", onednn_build_eltwise},
+    {"Swish", onednn_build_eltwise},
+    {"Mish", onednn_build_eltwise},
     {"Clip", onednn_build_eltwise},
     {"Gelu", onednn_build_eltwise},
     {"Add", onednn_build_binary},

@@ -2,26 +2,12 @@
  * oneDNN, which is for x86-64. */
 #include "onednn_rows.h"
 
-#include <immintrin.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TARGET __attribute__((target("avx512f,avx512dq,fma")))
-#define NAME(x) x##_512
-#define LANES 16
-#define vec __m512
-#define V_LOAD _mm512_loadu_ps
-#define V_STORE _mm512_storeu_ps
-#define V_SET _mm512_set1_ps
-#define V_ADD _mm512_add_ps
-#define V_SUB _mm512_sub_ps
-#define V_MUL _mm512_mul_ps
-#define V_MULADD _mm512_fmadd_ps
-#define V_NEG_MULADD _mm512_fnmadd_ps
-#define V_MAX _mm512_max_ps /* the second where one is NaN */
-#define V_ROUND(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_SCALE _mm512_scalef_ps
+#define VECTORS_WIDE 1
+#include "vectors.h"
 
 TARGET static inline float NAME(most_of)(vec x) {
   return _mm512_reduce_max_ps(x);
@@ -33,37 +19,9 @@ TARGET static inline float NAME(sum_of)(vec x) {
 
 #include "onednn_rows_lanes.h"
 
-#undef TARGET
-#undef NAME
-#undef LANES
-#undef vec
-#undef V_LOAD
-#undef V_STORE
-#undef V_SET
-#undef V_ADD
-#undef V_SUB
-#undef V_MUL
-#undef V_MULADD
-#undef V_NEG_MULADD
-#undef V_MAX
-#undef V_ROUND
-#undef V_SCALE
-
-#define TARGET __attribute__((target("avx2,fma")))
-#define NAME(x) x##_256
-#define LANES 8
-#define vec __m256
-#define V_LOAD _mm256_loadu_ps
-#define V_STORE _mm256_storeu_ps
-#define V_SET _mm256_set1_ps
-#define V_ADD _mm256_add_ps
-#define V_SUB _mm256_sub_ps
-#define V_MUL _mm256_mul_ps
-#define V_MULADD _mm256_fmadd_ps
-#define V_NEG_MULADD _mm256_fnmadd_ps
-#define V_MAX _mm256_max_ps
-#define V_ROUND(x) _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_SCALE NAME(scale)
+#undef VECTORS_WIDE
+#define VECTORS_WIDE 0
+#include "vectors.h"
 
 TARGET static inline float NAME(most_of)(vec x) {
   float most, lane[LANES];
@@ -77,14 +35,6 @@ TARGET static inline float NAME(sum_of)(vec x) {
   float lane[LANES];
   V_STORE(lane, x);
   return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-}
-
-/* p * 2^n in two steps, so that results below the normal range come out right. */
-TARGET static inline vec NAME(scale)(vec p, vec n) {
-  const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), bias = _mm256_set1_epi32(127);
-  const __m256i rest = _mm256_sub_epi32(whole, half);
-  p = V_MUL(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
-  return V_MUL(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
 }
 
 #include "onednn_rows_lanes.h"

@@ -1,27 +1,31 @@
 /* Winograd's minimal filtering for convolutions of stride 1 (Lavin and Gray, "Fast Algorithms for Convolutional Neural
  * Networks", 2015): results come in tiles of m x m, for which an input tile of (m + r - 1)^2 is multiplied element by
  * element with the transformed r x r kernel, so that a result takes (m + r - 1)^2 / m^2 products instead of r^2. For
- * CPUs with AVX-512, on activations in blocks of 16 channels or channels last. */
+ * CPUs with AVX-512 or AVX2, on activations in blocks of channels (as many as a vector has floats) or channels last. */
 #ifndef HEDDLE_PLUGINS_CPU_WINOGRAD_H
 #define HEDDLE_PLUGINS_CPU_WINOGRAD_H
 
 #include "onednn.h"
 
 enum {
-  WINOGRAD_LANES = 16,    /* channels of a block: floats of a vector */
-  WINOGRAD_GROUP = 32,    /* result channels that are multiplied together; the last group may be a block */
+  WINOGRAD_MOST_LANES = 16,
   WINOGRAD_MOST_TILE = 8, /* positions along an input tile */
   WINOGRAD_POSTS = 6,
-  WINOGRAD_KINDS = 4
+  WINOGRAD_KINDS = 4 /* for each number of lanes */
 };
 
-/* How a convolution is cut: tiles of m results, kernels of r, tile = m + r - 1 positions. */
+/* How a convolution is cut: tiles of m results, kernels of r, tile = m + r - 1 positions; lanes are channels of a block, the
+ * floats of a vector: 16 or 8. Two blocks of result channels, a group, are multiplied together; the last group may be a
+ * block. */
 typedef struct winograd_kind {
-  int32_t m, r, tile;
+  int32_t m, r, tile, lanes;
 } winograd_kind;
 
-/* Kind number i < WINOGRAD_KINDS. */
-const winograd_kind *winograd_kind_at(int i);
+/* Kind number i < WINOGRAD_KINDS for so many lanes. */
+const winograd_kind *winograd_kind_at(int i, int32_t lanes);
+
+/* The floats of the vectors that this CPU has: 16, 8, or 0 where it has neither. Blocks have as many channels. */
+int32_t winograd_lanes(uint32_t block);
 
 /* ---- winograd_weights.c ---- */
 
@@ -31,12 +35,19 @@ heddle_layout winograd_token(const winograd_kind *kind);
 bool winograd_is_token(heddle_layout token, const winograd_kind **kind);
 bool winograd_weight_bytes(const heddle_pvalue *tensor, heddle_layout token, uint64_t *bytes);
 
-/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. Needs AVX-512. */
+/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. Needs the kind's vectors. */
 void winograd_pack(const heddle_pvalue *tensor, const winograd_kind *kind, float *dst);
 
 /* ---- a convolution, planned ---- */
 
-typedef enum winograd_post_kind { WINOGRAD_RELU, WINOGRAD_CLIP, WINOGRAD_ADD } winograd_post_kind;
+typedef enum winograd_post_kind {
+  WINOGRAD_RELU,
+  WINOGRAD_CLIP,
+  WINOGRAD_ADD,
+  WINOGRAD_SWISH,
+  WINOGRAD_MISH,
+  WINOGRAD_HARD_SWISH
+} winograd_post_kind;
 
 /* slot: the region input that is added, of the result's shape and layout. */
 typedef struct winograd_post {
@@ -71,15 +82,16 @@ typedef struct onednn_special onednn_special;
 heddle_status winograd_hold(const struct onednn *self, const winograd_plan *plan, onednn_special **out,
                             heddle_error *err);
 
-/* ---- what a run is made of; they need AVX-512 ---- */
+/* ---- what a run is made of; they need the vectors of the kind ---- */
 
 /* winograd_input.c: transforms rows [from, from + rows) of tiles (counted through all images) of one block of channels
  * into v, which is that of the unit's first tile. */
 void winograd_input(const winograd_plan *plan, const float *src, int64_t from, int64_t rows, int64_t block, float *v);
 
-/* winograd_product.c: products of `tiles` tiles (V of one position: block after block of tiles x 16) with weights of one
- * position, of `lanes` result channels (16 or 32), into out: tiles x lanes. */
-void winograd_product(const float *v, int64_t tiles, int64_t blocks, const float *weights, int64_t lanes, float *out);
+/* winograd_product.c: products of `tiles` tiles (V of one position: block after block of tiles x the kind's lanes) with
+ * weights of one position, of `lanes` result channels (a block or a group), into out: tiles x lanes. */
+void winograd_product(const winograd_kind *kind, const float *v, int64_t tiles, int64_t blocks, const float *weights,
+                      int64_t lanes, float *out);
 
 /* winograd_output.c: from products of a group to results, with bias and post-operations; adds are those of the plan's
  * posts, each the whole tensor. */

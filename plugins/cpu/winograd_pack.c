@@ -21,12 +21,13 @@ typedef struct pack_launch {
 /* Whether the region is one; then what both operands take. */
 static bool read(const onednn *self, const heddle_pregion *region, uint64_t *plain, uint64_t *packed) {
   const heddle_pnode *node = region_node(region, 0);
-  if (self->block != WINOGRAD_LANES || region->nodes.count != 1 || region->n_inputs != 1 || region->n_outputs != 1 ||
-      node == NULL || node->op == NULL || strcmp(node->op, "Reorder") != 0 || node->domain == NULL ||
-      strcmp(node->domain, "heddle") != 0)
+  const winograd_kind *kind;
+  if (region->nodes.count != 1 || region->n_inputs != 1 || region->n_outputs != 1 || node == NULL || node->op == NULL ||
+      strcmp(node->op, "Reorder") != 0 || node->domain == NULL || strcmp(node->domain, "heddle") != 0)
     return false;
   const heddle_pvalue *from = region_value(region, region->inputs[0]), *to = region_value(region, region->outputs[0]);
   return from != NULL && to != NULL && from->layout == 0 && region_shape_equal(from, to) &&
+         winograd_is_token(to->layout, &kind) && kind->lanes == winograd_lanes(self->block) &&
          region_value_bytes(from, plain) && winograd_weight_bytes(to, to->layout, packed);
 }
 

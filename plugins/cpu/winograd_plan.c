@@ -30,9 +30,9 @@ static bool read_window(const onednn_chain *chain, const winograd_kind *kind, wi
       .out_width = w->out[x],
       .top = w->pad[y],
       .left = w->pad[x],
-      .in_blocks = (c->in_channels + WINOGRAD_LANES - 1) / WINOGRAD_LANES,
+      .in_blocks = (c->in_channels + kind->lanes - 1) / kind->lanes,
       .out_channels = c->out_channels,
-      .out_blocks = (c->out_channels + WINOGRAD_LANES - 1) / WINOGRAD_LANES,
+      .out_blocks = (c->out_channels + kind->lanes - 1) / kind->lanes,
       .tiles_y = (w->out[y] + kind->m - 1) / kind->m,
       .tiles_x = (w->out[x] + kind->m - 1) / kind->m,
       .has_bias = chain->node.in[2] != NULL,
@@ -42,7 +42,7 @@ static bool read_window(const onednn_chain *chain, const winograd_kind *kind, wi
 }
 
 static void set_strides(winograd_plan *p, int64_t in_channels, bool last) {
-  const int64_t lanes = WINOGRAD_LANES;
+  const int64_t lanes = p->kind.lanes;
   p->in_pixel = last ? in_channels : lanes;
   p->out_pixel = last ? p->out_channels : lanes;
   p->in_row = p->in_pixel * p->width;
@@ -55,7 +55,7 @@ static void set_strides(winograd_plan *p, int64_t in_channels, bool last) {
 
 /* Channels that fill a block up are 0 and have to stay so. */
 static bool read_posts(const onednn_chain *chain, winograd_plan *out) {
-  const bool padded = out->out_channels % WINOGRAD_LANES != 0;
+  const bool padded = out->out_channels % out->kind.lanes != 0;
   for (uint32_t i = 0; i < chain->n_posts; i++) {
     const onednn_post *post = &chain->posts[i];
     winograd_post *to = &out->posts[out->n_posts++];
@@ -63,6 +63,9 @@ static bool read_posts(const onednn_chain *chain, winograd_plan *out) {
     if (post->alg == dnnl_eltwise_relu) to->kind = WINOGRAD_RELU;
     else if (post->alg == dnnl_eltwise_clip && (!padded || (post->alpha <= 0 && post->beta >= 0)))
       to->kind = WINOGRAD_CLIP;
+    else if (post->alg == dnnl_eltwise_swish) to->kind = WINOGRAD_SWISH;
+    else if (post->alg == dnnl_eltwise_mish) to->kind = WINOGRAD_MISH;
+    else if (post->alg == dnnl_eltwise_hardswish) to->kind = WINOGRAD_HARD_SWISH;
     else if (post->alg == dnnl_binary_add && post->full) to->kind = WINOGRAD_ADD;
     else return false;
     if (to->kind == WINOGRAD_ADD) to->slot = (uint32_t)region_input_slot(chain->region, post->value);
@@ -93,15 +96,15 @@ static uint64_t rounded(int64_t floats) {
 
 /* From one position to the next lie whole lines and one more, so that those of a tile do not meet in few cache sets. */
 static int64_t step_of(int64_t floats) {
-  return floats + WINOGRAD_LANES;
+  return floats + WINOGRAD_MOST_LANES;
 }
 
 static void cut(winograd_plan *p, uint32_t threads) {
   const int64_t points = p->kind.tile * p->kind.tile, rows = p->images * p->tiles_y;
-  const int64_t channels = p->in_blocks * WINOGRAD_LANES;
+  const int64_t channels = p->in_blocks * p->kind.lanes;
   const int64_t row_bytes = points * channels * p->tiles_x * (int64_t)sizeof(float);
-  const int64_t weight_bytes = points * channels * p->out_blocks * WINOGRAD_LANES * (int64_t)sizeof(float);
-  const int64_t lanes = p->out_blocks > 1 ? WINOGRAD_GROUP : WINOGRAD_LANES;
+  const int64_t weight_bytes = points * channels * p->out_blocks * p->kind.lanes * (int64_t)sizeof(float);
+  const int64_t lanes = p->out_blocks > 1 ? 2 * p->kind.lanes : p->kind.lanes;
   p->by_groups = weight_bytes > WEIGHT_BYTES && rows * row_bytes <= ALL_BYTES;
   p->unit_rows = p->by_groups ? rows : ROWS_BYTES / row_bytes;
   const int64_t few = rows / (UNITS * threads);
@@ -124,19 +127,19 @@ static void cut(winograd_plan *p, uint32_t threads) {
 static double cost_of(const winograd_plan *p) {
   const double points = p->kind.tile * p->kind.tile;
   const double tiles = (double)(p->images * p->tiles_y * p->tiles_x);
-  const double pairs = (double)(p->in_blocks * p->out_blocks) * WINOGRAD_LANES;
+  const double pairs = (double)(p->in_blocks * p->out_blocks) * p->kind.lanes;
   const double products = PRODUCT_NS * points * tiles * pairs;
-  const double weights = WEIGHT_NS * points * pairs * WINOGRAD_LANES * sizeof(float);
+  const double weights = WEIGHT_NS * points * pairs * p->kind.lanes * sizeof(float);
   return 1000 + (products > weights ? products : weights) +
          VECTOR_NS * points * tiles * (double)(p->in_blocks + p->out_blocks);
 }
 
 /* The cheapest kind for the kernel; false where there is none. */
-static bool choose(const onednn_chain *chain, winograd_plan *out, double *cost) {
+static bool choose(const onednn_chain *chain, int32_t lanes, winograd_plan *out, double *cost) {
   bool found = false;
   for (int i = 0; i < WINOGRAD_KINDS; i++) {
     winograd_plan p;
-    if (!read_window(chain, winograd_kind_at(i), &p)) continue;
+    if (!read_window(chain, winograd_kind_at(i, lanes), &p)) continue;
     const double mine = cost_of(&p);
     if (found && mine >= *cost) continue;
     found = true;
@@ -181,14 +184,14 @@ dnnl_status_t winograd_build(const onednn *self, const onednn_chain *chain, oned
   const ref_conv *c = &chain->op.u.conv;
   winograd_plan *p = &plan->winograd;
   uint64_t bytes;
-  if (self->winograd == WINOGRAD_OFF || self->block != WINOGRAD_LANES || strcmp(chain->node.node->op, "Conv") != 0 ||
+  const int32_t lanes = winograd_lanes(self->block);
+  if (self->winograd == WINOGRAD_OFF || lanes == 0 || strcmp(chain->node.node->op, "Conv") != 0 ||
       chain->node.in[0]->ndim != 4 || c->groups != 1 || chain->node.in[1]->data == NULL ||
-      !choose(chain, p, &plan->cost_ns) ||
+      !choose(chain, lanes, p, &plan->cost_ns) ||
       !winograd_weight_bytes(chain->node.in[1], winograd_token(&p->kind), &bytes) || !read_posts(chain, p))
     return dnnl_unimplemented;
   const bool last = form == ONEDNN_FORM_CHANNELS_LAST;
-  if (last && (c->in_channels % WINOGRAD_LANES != 0 || c->out_channels % WINOGRAD_LANES != 0))
-    return dnnl_unimplemented;
+  if (last && (c->in_channels % lanes != 0 || c->out_channels % lanes != 0)) return dnnl_unimplemented;
   plan->by_winograd = true;
   set_strides(p, c->in_channels, last);
   const uint32_t threads = self->host->parallelism(self->host->ctx);
@@ -201,7 +204,7 @@ cpu_operand winograd_operand(const winograd_plan *p, uint32_t slot, bool output)
   const uint64_t result = (uint64_t)(p->images * p->out_image) * sizeof(float);
   const uint64_t points = (uint64_t)(p->kind.tile * p->kind.tile);
   if (!output && slot == p->weights)
-    return (cpu_operand){points * (uint64_t)(p->in_blocks * p->out_blocks * WINOGRAD_LANES * WINOGRAD_LANES) *
+    return (cpu_operand){points * (uint64_t)(p->in_blocks * p->out_blocks * p->kind.lanes * p->kind.lanes) *
                              sizeof(float),
                          CPU_ALIGNMENT};
   if (!output && slot == p->src)

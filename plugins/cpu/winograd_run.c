@@ -37,19 +37,19 @@ uint64_t winograd_workspace(const winograd_plan *plan) {
 static void transform(const winograd_launch *launch, int64_t from, int64_t rows, float *v) {
   const int64_t tiles = rows * launch->plan->tiles_x;
   for (int64_t block = 0; block < launch->plan->in_blocks; block++)
-    winograd_input(launch->plan, launch->src, from, rows, block, v + block * tiles * WINOGRAD_LANES);
+    winograd_input(launch->plan, launch->src, from, rows, block, v + block * tiles * launch->plan->kind.lanes);
 }
 
 static void multiply(const winograd_launch *launch, int64_t from, int64_t rows, int64_t group, const float *v,
                      float *m) {
   const winograd_plan *plan = launch->plan;
   const int64_t points = plan->kind.tile * plan->kind.tile, tiles = rows * plan->tiles_x;
-  const int64_t channels = plan->in_blocks * WINOGRAD_LANES;
-  const int64_t first = group * WINOGRAD_GROUP, left = plan->out_blocks * WINOGRAD_LANES - first;
-  const int64_t lanes = left < WINOGRAD_GROUP ? left : WINOGRAD_GROUP;
+  const int64_t channels = plan->in_blocks * plan->kind.lanes;
+  const int64_t whole = 2 * plan->kind.lanes, first = group * whole;
+  const int64_t left = plan->out_blocks * plan->kind.lanes - first, lanes = left < whole ? left : whole;
   const float *weights = launch->weights + first * channels * points;
   for (int64_t p = 0; p < points; p++)
-    winograd_product(v + p * plan->v_point, tiles, plan->in_blocks, weights + p * channels * lanes, lanes,
+    winograd_product(&plan->kind, v + p * plan->v_point, tiles, plan->in_blocks, weights + p * channels * lanes, lanes,
                      m + p * plan->m_point);
   winograd_output(plan, m, from, rows, group, launch->bias, launch->adds, launch->dst);
 }

@@ -160,6 +160,39 @@ def test_hard_swish(ctx, clip):
     assert r.ops() == ["HardSwish"]
 
 
+@pytest.mark.parametrize("alpha", [None, 1.702, 0.25])
+def test_swish(ctx, alpha):
+    """With a factor inside the sigmoid too, as CLIP has it."""
+    n = Net()
+    x = n.x("x", 2, 33)
+    inner = x if alpha is None else n.op("Mul", n.w("alpha", np.float32(alpha)), x)
+    y = n.op("Mul", n.op("Sigmoid", inner), x)
+    r, off = check(ctx, n, [y], rtol=4e-6)
+    assert r.ops() == ["Swish"] and len(off.ops()) == (2 if alpha is None else 3)
+
+
+def test_mish(ctx):
+    n = Net()
+    x = n.x("x", 2, 33)
+    r, _ = check(ctx, n, [n.op("Mul", x, n.op("Tanh", n.op("Softplus", x)))], rtol=4e-6)
+    assert r.ops() == ["Mish"]
+
+
+def test_what_only_looks_like_swish(ctx):
+    n = Net()
+    x, gate = n.x("x", 2, 7), n.x("gate", 2, 7)
+    assert "Swish" not in check(ctx, n, [n.op("Mul", x, n.op("Sigmoid", gate))])[0].ops()
+    n = Net()
+    x = n.x("x", 2, 7)
+    inner = n.op("Sigmoid", x)
+    y = n.op("Mul", x, inner)
+    assert check(ctx, n, [y, inner])[0].passes() == []  # the Sigmoid is read
+    n = Net()
+    x = n.x("x", 2, 7)
+    shifted = n.op("Sigmoid", n.op("Add", x, n.w("one", np.float32(1))))
+    assert "Swish" not in check(ctx, n, [n.op("Mul", x, shifted)])[0].ops()
+
+
 def test_what_only_looks_like_gelu(ctx):
     n = Net()
     x = n.x("x", 3, 5)

@@ -16,7 +16,8 @@ from tool_case import heddle
 
 BUILT = os.path.join(os.environ["HEDDLE_BUILD"], "lib/heddle/plugins/libdnnl.so.3")
 with open("/proc/cpuinfo", encoding="ascii", errors="replace") as f:
-    AVX512 = " avx512f " in f.read()
+    FLAGS = f.read()
+VECTORS = " avx512f " in FLAGS or (" avx2 " in FLAGS and " fma " in FLAGS)
 
 # docs/cpu.md: the error of a result is at most so many eps times the sum, over input channels, of the largest input that
 # its tile sees times the sum of the kernel's magnitudes.
@@ -58,8 +59,8 @@ class Net:
         outputs = [helper.make_tensor_value_info(o, TensorProto.FLOAT, None) for o in outputs]
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, self.x.shape)
         graph = helper.make_graph(self.nodes, "net", [x], outputs, self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        graph, params = onnx_cases.graph(model, 17, {"x": self.x})
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
+        graph, params = onnx_cases.graph(model, 24, {"x": self.x})
         made = []
         try:
             made.append(capi.Graph(json.dumps(graph)))
@@ -142,11 +143,11 @@ def test_one_convolution(always, case):
 
 @pytest.mark.parametrize("channels", [16, 48, 21])
 def test_what_is_fused_behind(always, channels):
-    """Relu; LeakyRelu; Clip; a residual and Relu: layouts are carried from one to the next."""
+    """Relu; LeakyRelu; Clip; Swish, Mish and HardSwish; a residual and Relu: layouts are carried from one to the next."""
     net = Net(np.random.default_rng(channels), (2, channels, 14, 18))
     pads, want, name = [1, 1, 1, 1], net.x.astype(np.float64), "x"
     seen = []
-    for kind in ("Relu", "LeakyRelu", "Clip", "Above", "Add"):
+    for kind in ("Relu", "LeakyRelu", "Clip", "Above", "Swish", "Mish", "HardSwish", "Add"):
         y, weights, bias = net.conv(name, channels, channels, 3, pads, bias=kind != "Clip")
         scale = np.float32(1 / (3 * np.sqrt(channels)))
         net.weights[-1 if kind == "Clip" else -2] = numpy_helper.from_array(weights * scale, net.nodes[-1].input[1])
@@ -159,6 +160,12 @@ def test_what_is_fused_behind(always, channels):
             low, high = (np.float32(-0.5), np.float32(2)) if kind == "Clip" else (np.float32(0.125), np.float32(3))
             name = net.node("Clip", [y, net.constant(low), net.constant(high)])
             want = np.clip(want, low, high)
+        elif kind == "Swish":
+            name, want = net.node("Swish", [y], alpha=1.5), want / (1 + np.exp(-1.5 * want))
+        elif kind == "Mish":
+            name, want = net.node("Mish", [y]), want * np.tanh(np.log1p(np.exp(want)))
+        elif kind == "HardSwish":
+            name, want = net.node("HardSwish", [y]), want * np.clip(want / 6 + 0.5, 0, 1)
         else:
             name = net.node("Relu", [net.node("Add", [y, seen[0][0]])])
             want = np.maximum(want + seen[0][1], 0)
@@ -180,7 +187,7 @@ def test_a_kernel_that_is_no_constant_of_the_model(always):
     assert np.all(np.abs(got - direct(net.x, weights, bias, [1, 1, 1, 1])) <= allowed(net.x, weights, bias, [1, 1, 1, 1]))
 
 
-@pytest.mark.skipif(not AVX512, reason="needs AVX-512; without it the Relu is oneDNN's, which gives a number for a NaN (docs/cpu.md)")
+@pytest.mark.skipif(not VECTORS, reason="needs AVX2; without it the Relu is oneDNN's, which gives a number for a NaN (docs/cpu.md)")
 def test_a_nan_stays_in_its_tile(always):
     """What is not finite spreads to the results of the tiles that see it, and no further; Relu keeps a NaN."""
     net = Net(np.random.default_rng(1), (1, 16, 24, 24))
@@ -208,7 +215,7 @@ def plan(tmp_path, winograd, channels=64, size=28, width=28, r=3, stride=1, grou
     return heddle("plan", path, "--device", "cpu", "--set", f"cpu.winograd={winograd}")
 
 
-@pytest.mark.skipif(not (AVX512 and os.path.exists(BUILT)), reason="needs AVX-512 and a build with oneDNN")
+@pytest.mark.skipif(not (VECTORS and os.path.exists(BUILT)), reason="needs AVX2 and a build with oneDNN")
 def test_the_plan_shows_it(tmp_path):
     assert "kernel as winograd:4x3" in plan(tmp_path, "auto").out
     assert "kernel as winograd:4x5" in plan(tmp_path, "auto", r=5).out
