@@ -135,6 +135,8 @@ def test_devices_and_rules_that_are_not_there(model):
     all_say(mpirun(2, "run", model, "--random", "--device", "*/cpu", "--place", "last=3/cpu"), 2, "'last=3/cpu'")
     all_say(mpirun(2, "run", model, "--random", "--device", "*/cpu", "--memory", "7/cpu=1MiB"), 2,
             "limit on memory '7/cpu=1MiB': there is no such rank; there are 2")
+    r = heddle("run", model, "--random", "--device", "remote:board/cpu:0")
+    assert r.status == 1 and "before '/' is a rank" in r.err and "remote:0" in r.err, r
     r = heddle("run", model, "--random", "--device", "0/cpu,1/cpu")  # without mpirun there is one rank
     assert r.status == 1 and "there is no such rank; there is 1" in r.err, r
 
