@@ -30,6 +30,13 @@ void heddle_context_rank(heddle_context *ctx, uint32_t *rank, uint32_t *size) {
   if (size != NULL) *size = r != NULL ? r->comm.size : 1;
 }
 
+void heddle_context_fail_ranks(heddle_context *ctx, heddle_status status, const char *text) {
+  heddle_error err = {0};
+  if (ctx == NULL || status == HEDDLE_OK || !heddle__context_is_cut(ctx)) return;
+  (void)heddle__fail(&err, status, "%s", text != NULL ? text : heddle_status_text(status));
+  (void)heddle__ranks_fail(heddle__context_ranks(ctx), status, &err);
+}
+
 static bool is_whole(const heddle_comm *c) {
   return c->size > 0 && c->rank < c->size && c->max_tag >= HEDDLE__RANK_TAGS && c->max_tag <= UINT32_MAX &&
          c->send_init != NULL && c->recv_init != NULL && c->start != NULL && c->test != NULL && c->free != NULL &&
@@ -113,6 +120,10 @@ bool heddle__context_is_ranked(const heddle_context *ctx) {
 bool heddle__context_is_cut(const heddle_context *ctx) {
   (void)ctx;
   return false;
+}
+
+void heddle_context_fail_ranks(heddle_context *ctx, heddle_status status, const char *text) {
+  (void)ctx, (void)status, (void)text;
 }
 
 void heddle_context_rank(heddle_context *ctx, uint32_t *rank, uint32_t *size) {

@@ -60,6 +60,7 @@ int session_context(session *s, const char *command, const options *o) {
   uint32_t rank = 0;
   heddle_context_rank(s->ctx, &rank, NULL);
   s->is_root = rank == 0;
+  fail_tells(s->ctx);
   if (!s->is_root && freopen("/dev/null", "w", stdout) == NULL) /* one rank prints */
     status = fail_text(command, "/dev/null cannot be opened");
   for (size_t i = 0; i < n_owned; i++) free((char *)settings[i].key);
@@ -128,6 +129,7 @@ static bool leaves_nodes(const heddle_graph *g, const words *place, bool annotat
 
 /* A rule with a slip in it would leave its nodes where they are, so it is said; and so is auto where all are placed. */
 static void warn_of_idle_rules(const session *s) {
+  if (!s->is_root) return; /* one rank says it */
   const heddle_graph *g = heddle_model_graph(s->model);
   for (size_t i = 0; i < s->o->place.count; i++) {
     const char *device;
@@ -262,8 +264,7 @@ static int set_random(session *s, uint32_t i, const heddle_io_info *info) {
 
 static int complain_of_missing(const session *s, uint32_t first) {
   uint32_t n = heddle_executor_input_count(s->ex);
-  progress_end();
-  print_error("heddle %s: %s: these inputs have no value:\n", s->command, s->o->model);
+  (void)fail_text(s->command, "%s: these inputs have no value:", s->o->model);
   for (uint32_t i = first; i < n; i++) {
     heddle_io_info info = {.struct_size = sizeof info};
     if (s->given[i] || heddle_executor_input_info(s->ex, i, &info, NULL) != HEDDLE_OK || info.is_param) continue;
@@ -370,6 +371,7 @@ int session_finish(session *s, int status) {
   free(s->given);
   heddle_model_release(s->model);
   heddle_module_release(s->library);
+  fail_tells(NULL);
   heddle_context_release(s->ctx);
   return status;
 }

@@ -43,20 +43,43 @@ void put_text(const char *text, size_t bytes) {
   fwrite(text, 1, bytes, stdout);
 }
 
+static heddle_context *told; /* its ranks learn of a failure */
+
+void fail_tells(heddle_context *ctx) {
+  told = ctx;
+}
+
+static int fail_with(const char *command, heddle_status status, const char *text) {
+  uint32_t rank = 0, size = 1, said = 0;
+  char whose[32] = "";
+  if (told != NULL) heddle_context_rank(told, &rank, &size);
+  const char *named = strncmp(text, "rank ", 5) == 0 ? text : strstr(text, ": rank "); /* it may be another one's */
+  const bool names_rank = named != NULL && sscanf(named + strcspn(named, "0123456789"), "%" SCNu32, &said) == 1;
+  if (size > 1 && !names_rank) snprintf(whose, sizeof whose, "rank %" PRIu32 ": ", rank);
+  progress_end();
+  fflush(stdout); /* what was found before stands before it */
+  print_error("heddle %s: %s%s\n", command, whose, text);
+  if (told != NULL) heddle_context_fail_ranks(told, status, text);
+  return FAILED;
+}
+
 int fail(const char *command, const heddle_error *err) {
-  return fail_text(command, "%s", err->text[0] != '\0' ? err->text : heddle_status_text(err->status));
+  return fail_with(command, err->status, err->text[0] != '\0' ? err->text : heddle_status_text(err->status));
 }
 
 int fail_text(const char *command, const char *format, ...) {
+  char few[1024];
   va_list args;
-  progress_end();
-  fflush(stdout); /* what was found before stands before it */
-  print_error("heddle %s: ", command);
   va_start(args, format);
-  vprint(stderr, format, args);
+  const int n = heddle_text_format(few, sizeof few, format, args);
   va_end(args);
-  print_error("\n");
-  return FAILED;
+  char *all = n >= (int)sizeof few ? malloc((size_t)n + 1) : NULL;
+  va_start(args, format);
+  if (all != NULL) (void)heddle_text_format(all, (size_t)n + 1, format, args);
+  va_end(args);
+  const int status = fail_with(command, HEDDLE_EFAILED, all != NULL ? all : few); /* cut where memory is out */
+  free(all);
+  return status;
 }
 
 void dtype_text(heddle_dtype dtype, char out[32]) {

@@ -77,8 +77,14 @@ heddle_status heddle__spread_add(heddle__spread *s, uint32_t rank, const char *n
 static heddle_status check_item(void *user, const char *item, size_t n, heddle_error *err) {
   const heddle__spread *s = user;
   const char *rest = NULL;
+  const size_t slash = strcspn(item, "/");
   for (uint32_t i = 0; i < s->ranks->comm.size; i++)
     if (heddle__spread_is_for(item, n, i, &rest)) return HEDDLE_OK;
+  if (slash < n && memchr(item, ':', slash) != NULL)
+    return heddle__fail(err, HEDDLE_ENODEV,
+                        "device '%.*s': before '/' is a rank, a number or a pattern; devices of servers are remote:0, "
+                        "remote:1 and so on",
+                        (int)n, item);
   return heddle__fail(err, HEDDLE_ENODEV, "device '%.*s': there is no such rank; there %s %u", (int)n, item,
                       s->ranks->comm.size == 1 ? "is" : "are", (unsigned)s->ranks->comm.size);
 }
@@ -153,6 +159,11 @@ static heddle_status own_rules(heddle__spread *s, heddle_error *err) {
 static heddle_status limit_item(void *user, const char *item, size_t n, heddle_error *err) {
   heddle__spread *s = user;
   const char *rest = NULL;
+  uint32_t rank = 0;
+  while (rank < s->ranks->comm.size && !heddle__spread_is_for(item, n, rank, &rest)) rank++;
+  if (rank == s->ranks->comm.size)
+    return heddle__fail(err, HEDDLE_ENODEV, "limit on memory '%.*s': there is no such rank; there %s %u", (int)n, item,
+                        rank == 1 ? "is" : "are", (unsigned)rank);
   if (!heddle__spread_is_for(item, n, s->ranks->comm.rank, &rest)) return HEDDLE_OK;
   char *more = heddle__format("%s%s%.*s", s->own_memory != NULL ? s->own_memory : "", s->own_memory != NULL ? "," : "",
                               (int)(n - (size_t)(rest - item)), rest);

@@ -46,6 +46,11 @@ HEDDLE_API heddle_status heddle_context_create_ranks(const heddle_comm *comm, co
                                                      size_t n_settings, heddle_log_fn log, void *log_user,
                                                      heddle_context **out, heddle_error *err);
 
+/* Ends the work of all ranks with a failure of the caller's own, such as a file that only this rank lacks: calls on models and
+ * executors of the context return status with "rank N: " and the text, here and on the other ranks. The first failure
+ * counts. Nothing happens without other ranks, with ctx NULL, or with HEDDLE_OK. Does not wait. Any thread. */
+HEDDLE_API void heddle_context_fail_ranks(heddle_context *ctx, heddle_status status, const char *text);
+
 /* The rank of a context, and how many there are: 0 and 1 of one without ranks. Either place may be NULL. Any thread. */
 HEDDLE_API void heddle_context_rank(heddle_context *ctx, uint32_t *rank, uint32_t *size);
 

@@ -363,6 +363,23 @@ static void a_rank_that_leaves_is_named(void **state) {
   all_fail(&c, 2, HEDDLE_EFAILED, "has left");
 }
 
+/* Rank 1 has a failure of its own, which no call of the library sees. */
+static void fail_alone(rank_case *c, uint32_t rank, heddle_context *ctx, heddle_model *m, heddle_error *e) {
+  heddle_executor *ex = NULL;
+  heddle_context_fail_ranks(NULL, HEDDLE_EIO, "nothing");
+  heddle_context_fail_ranks(ctx, HEDDLE_OK, "nothing");
+  if (rank == 1) heddle_context_fail_ranks(ctx, HEDDLE_EIO, "weights.bin is not there");
+  if (rank == 1) heddle_context_fail_ranks(ctx, HEDDLE_ENOMEM, "a second one");
+  c->status[rank] = heddle_executor_create(m, &ex, e);
+  heddle_executor_release(ex);
+}
+
+static void a_failure_of_the_caller_goes_to_all(void **state) {
+  (void)state;
+  static rank_case c = {.devices = "*/cpu", .body = fail_alone};
+  all_fail(&c, 3, HEDDLE_EIO, "rank 1: weights.bin is not there");
+}
+
 /* Nobody sets an input that a rank needs: all ranks report it, and none waits. */
 static void run_unset(rank_case *c, uint32_t rank, heddle_context *ctx, heddle_model *m, heddle_error *e) {
   heddle_executor *ex = NULL;
@@ -404,4 +421,5 @@ CASES(CASE(the_plan_is_proved), CASE(mutants_are_refused), CASE(swapped_messages
       CASE(one_rank_is_an_ordinary_context), CASE(a_rank_without_devices_takes_part), CASE(auto_makes_a_pipeline),
       CASE(a_lost_message_ends_all_ranks), CASE(a_failed_device_ends_all_ranks),
       CASE(a_missing_device_is_named_on_all_ranks), CASE(another_order_of_calls_is_reported),
-      CASE(a_rank_that_leaves_is_named), CASE(an_unset_input_ends_all_ranks), CASE(bad_tables_are_refused))
+      CASE(a_rank_that_leaves_is_named), CASE(a_failure_of_the_caller_goes_to_all), CASE(an_unset_input_ends_all_ranks),
+      CASE(bad_tables_are_refused))

@@ -104,7 +104,10 @@ def test_keys(tmp_path):
     with serving("--listen", "127.0.0.1:0", "--devices", "cpu", "--psk", both) as s:
         at = f"tls:127.0.0.1:{s.port}"
         for file, status in ("a", 0), ("b", 1), ("c", 0):
-            assert run(at, *words, HEDDLE_REMOTE_PSK=str(tmp_path / file)).status == status, file
+            r = run(at, *words, HEDDLE_REMOTE_PSK=str(tmp_path / file))
+            assert r.status == status and (status == 0 or f"does not know the key of '{tmp_path / file}'" in r.err), (file, r)
+        assert heddle("keys", "--name", "nobody", "-o", tmp_path / "d").status == 0
+        assert "does not know the key" in run(at, *words, HEDDLE_REMOTE_PSK=str(tmp_path / "d")).err
         (tmp_path / "c").chmod(0o644)
         assert "only its owner" in run(at, *words, HEDDLE_REMOTE_PSK=str(tmp_path / "c")).err
         assert run(f"tcp:127.0.0.1:{s.port}", *words).status == 1

@@ -127,6 +127,11 @@ public:
         settings, std::move(log));
   }
 
+  // Ends the work of all ranks with a failure of one's own.
+  void fail_ranks(heddle_status status, const std::string &text) const {
+    if (raw_ != nullptr) heddle_context_fail_ranks(raw_, status, text.c_str());
+  }
+
   // The number of this rank, and how many there are: 0 and 1 without ranks.
   std::pair<std::uint32_t, std::uint32_t> rank() const noexcept {
     std::pair<std::uint32_t, std::uint32_t> out{0, 1};

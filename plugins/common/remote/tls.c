@@ -288,22 +288,37 @@ static bool expect(SSL *ssl, const char *name, char *why) {
   return false;
 }
 
-static void refuse(SSL *ssl, char *why) {
+/* The library's words do not say what a key has to do with it. */
+static void add_cause(const tls_options *o, int reason, char *why) {
+  const size_t used = strlen(why);
+  if (reason == SSL_R_WRONG_VERSION_NUMBER) snprintf(why + used, TLS_WHY - used, "; the other end speaks no TLS");
+  else if (o->psk != NULL && reason != 0)
+    snprintf(why + used, TLS_WHY - used,
+             o->is_server ? "; the client has none of the keys of '%.100s', or shows a certificate"
+                          : "; the server does not know the key of '%.100s', or asks for certificates",
+             o->psk);
+}
+
+static void refuse(SSL *ssl, const tls_options *o, char *why) {
   const long result = SSL_get_verify_result(ssl);
+  const int reason = ERR_GET_REASON(ERR_peek_last_error());
   if (result != X509_V_OK)
     snprintf(why, TLS_WHY, "TLS: the other end's certificate is refused: %s", X509_verify_cert_error_string(result));
-  else explain(why, TLS_WHY, "TLS: the handshake failed");
+  else {
+    explain(why, TLS_WHY, "TLS: the handshake failed");
+    add_cause(o, reason, why);
+  }
   ERR_clear_error();
 }
 
-static bool shake(transport *t, SSL *ssl, int64_t limit_ms, char *why) {
-  const int64_t until = transport_now_ms() + limit_ms;
+static bool shake(transport *t, SSL *ssl, const tls_options *o, char *why) {
+  const int64_t until = transport_now_ms() + o->limit_ms;
   for (;;) {
     const int rc = SSL_do_handshake(ssl);
     if (rc == 1) return true;
     const int what = SSL_get_error(ssl, rc);
     if (what != SSL_ERROR_WANT_READ && what != SSL_ERROR_WANT_WRITE) {
-      refuse(ssl, why);
+      refuse(ssl, o, why);
       return false;
     }
     const int64_t left = until - transport_now_ms();
@@ -350,7 +365,7 @@ bool tls_start(transport *t, const tls_options *o, char *why) {
     SSL_set_app_data(s->ssl, name);
     if (o->is_server) SSL_set_accept_state(s->ssl);
     else SSL_set_connect_state(s->ssl);
-    good = (o->psk != NULL || expect(s->ssl, o->name, why)) && shake(t, s->ssl, o->limit_ms, why);
+    good = (o->psk != NULL || expect(s->ssl, o->name, why)) && shake(t, s->ssl, o, why);
   }
   if (good && o->psk != NULL && SSL_session_reused(s->ssl) != 1) {
     snprintf(why, TLS_WHY, "TLS: the other end did not use the key");
