@@ -25,12 +25,10 @@ static int64_t lay_room(const more_op *m, char *base, room *r) {
   const bool packed = m->i[NB_BITS] != 0;
   const int64_t per_unit = packed ? nb_padded(NB_UNIT * m->i[NB_BLOCKS]) : 0, chunk = chunk_of(m),
                 depth = m->i[NB_DEPTH], way = m->i[NB_WAY];
-  const bool whole = way == NB_EXPANDED || (way == FLOATS && m->in[NB_B].type != REF_TYPE_F32);
+  const bool widens = way == FLOATS && m->in[NB_B].type != REF_TYPE_F32;
   const int64_t sizes[] = {per_unit,
                            per_unit,
-                           whole             ? nb_padded(NB_UNIT * depth)
-                           : way == NB_TILES ? NB_UNIT * NBITS_TILE_DEPTH
-                                             : 0,
+                           nb_weights(widens ? NB_EXPANDED : way, depth),
                            nb_padded(chunk * depth),
                            nb_padded(chunk * NB_UNIT),
                            nb_padded(m->i[NB_EXPERTS] + 3),
