@@ -119,7 +119,7 @@ void nbits_multiply_narrow(nbits_fill fill, const void *of, int64_t columns, con
 }
 
 bool nbits_has_narrow(void) {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && !nbits_has_tiles();
 }
 
 #else
