@@ -82,12 +82,15 @@ heddle_status heddle__gguf_open(heddle_context *ctx, const char *path, const hed
 
 /* ---- nodes */
 
-static uint32_t add_node(heddle__gguf_build *b, const char *type, const char *shape) {
-  const char *comma = b->n > 0 ? ", " : "";
-  heddle__say(&b->types, type != NULL ? "%s\"%s\"" : "%s%s", comma, type != NULL ? type : "null");
-  heddle__say_text(&b->shapes, comma);
-  heddle__say_text(&b->shapes, shape != NULL ? shape : "null");
-  heddle__say(&b->rows, ", %u", (unsigned)b->n + 1);
+/* Of so many results, whose types and shapes are given, or are not known. */
+static uint32_t add_node(heddle__gguf_build *b, const char *type, const char *shape, uint32_t results) {
+  for (uint32_t i = 0; i < results; i++) {
+    const char *comma = b->n_results++ > 0 ? ", " : "";
+    heddle__say(&b->types, type != NULL ? "%s\"%s\"" : "%s%s", comma, type != NULL ? type : "null");
+    heddle__say_text(&b->shapes, comma);
+    heddle__say_text(&b->shapes, shape != NULL ? shape : "null");
+  }
+  heddle__say(&b->rows, ", %u", (unsigned)b->n_results);
   return b->n++;
 }
 
@@ -97,11 +100,11 @@ uint32_t heddle__gguf_input(heddle__gguf_build *b, const char *name, const char 
   heddle__say_string(&b->nodes, name);
   heddle__say_text(&b->nodes, ", \"inputs\": []}");
   heddle__say(&b->args, "%s%u", b->n_args++ > 0 ? ", " : "", (unsigned)b->n);
-  return add_node(b, dtype, shape);
+  return add_node(b, dtype, shape, 1);
 }
 
-static uint32_t write_node(heddle__gguf_build *b, bool own, const char *op, const char *name, const char *attrs, int n,
-                           va_list inputs) {
+static uint32_t write_node(heddle__gguf_build *b, bool own, uint32_t results, const char *op, const char *name,
+                           const char *attrs, int n, va_list inputs) {
   char given[32];
   if (b->status != HEDDLE_OK) return 0;
   snprintf(given, sizeof given, "node_%u", (unsigned)b->n);
@@ -112,28 +115,28 @@ static uint32_t write_node(heddle__gguf_build *b, bool own, const char *op, cons
   for (int i = 0; i < n; i++)
     heddle__say(&b->nodes, "%s[%u, 0, 0]", i > 0 ? ", " : "", (unsigned)va_arg(inputs, uint32_t));
   heddle__say_text(&b->nodes, "]}");
-  return add_node(b, NULL, NULL);
+  return add_node(b, NULL, NULL, results);
 }
 
 uint32_t heddle__gguf_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...) {
   va_list inputs;
   va_start(inputs, n);
-  const uint32_t node = write_node(b, false, op, name, attrs, n, inputs);
+  const uint32_t node = write_node(b, false, 1, op, name, attrs, n, inputs);
   va_end(inputs);
   return node;
 }
 
-uint32_t heddle__gguf_own_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...) {
+uint32_t heddle__gguf_own_node(heddle__gguf_build *b, uint32_t results, const char *op, const char *name,
+                               const char *attrs, int n, ...) {
   va_list inputs;
   va_start(inputs, n);
-  const uint32_t node = write_node(b, true, op, name, attrs, n, inputs);
+  const uint32_t node = write_node(b, true, results, op, name, attrs, n, inputs);
   va_end(inputs);
   return node;
 }
 
-uint32_t heddle__gguf_output(heddle__gguf_build *b, uint32_t node) {
-  heddle__say(&b->heads, "%s[%u, 0, 0]", b->n_heads++ > 0 ? ", " : "", (unsigned)node);
-  return node;
+void heddle__gguf_output(heddle__gguf_build *b, uint32_t node, uint32_t result) {
+  heddle__say(&b->heads, "%s[%u, %u, 0]", b->n_heads++ > 0 ? ", " : "", (unsigned)node, (unsigned)result);
 }
 
 /* ---- parameters */
@@ -232,7 +235,7 @@ uint32_t heddle__gguf_product(heddle__gguf_build *b, const char *name, uint32_t 
   if (w.form == NULL) return heddle__gguf_node(b, "Gemm", name, "\"transB\": 1", n, x, w.node, added);
   snprintf(attrs, sizeof attrs, "\"K\": %lld, \"N\": %lld, \"form\": \"%s\"", (long long)w.columns, (long long)w.rows,
            w.form);
-  return heddle__gguf_own_node(b, "MatMulBlocks", name, attrs, n, x, w.node, added);
+  return heddle__gguf_own_node(b, 1, "MatMulBlocks", name, attrs, n, x, w.node, added);
 }
 
 uint32_t heddle__gguf_rows(heddle__gguf_build *b, heddle__gguf_matrix w, uint32_t indices) {
@@ -240,7 +243,7 @@ uint32_t heddle__gguf_rows(heddle__gguf_build *b, heddle__gguf_matrix w, uint32_
   const uint32_t rows = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, w.node, indices);
   if (w.form == NULL) return rows;
   snprintf(attrs, sizeof attrs, "\"K\": %lld, \"form\": \"%s\"", (long long)w.columns, w.form);
-  return heddle__gguf_own_node(b, "FromBlocks", NULL, attrs, 1, rows);
+  return heddle__gguf_own_node(b, 1, "FromBlocks", NULL, attrs, 1, rows);
 }
 
 static uint32_t small(heddle__gguf_build *b, heddle_dtype dtype, const void *values, uint32_t n, uint32_t ndim) {

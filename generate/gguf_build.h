@@ -12,8 +12,8 @@ typedef struct heddle__gguf_build {
   heddle_error *err;
   heddle_status status;
   heddle__sheet nodes, types, shapes, args, heads, rows;
-  uint32_t n, n_args, n_heads, room; /* room: of params->items */
-  heddle_params *params;             /* their maps: the file */
+  uint32_t n, n_results, n_args, n_heads, room; /* room: of params->items */
+  heddle_params *params;                        /* their maps: the file */
 } heddle__gguf_build;
 
 /* Opens, maps and parses the file. After HEDDLE_OK finish follows, which gives the graph unless something failed. */
@@ -43,8 +43,9 @@ uint32_t heddle__gguf_table(heddle__gguf_build *b, const int64_t shape[2], float
 
 /* A node; name NULL: one of its own. attrs: members of JSON. n inputs follow, uint32_t. */
 uint32_t heddle__gguf_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...);
-/* The same of domain "heddle". */
-uint32_t heddle__gguf_own_node(heddle__gguf_build *b, const char *op, const char *name, const char *attrs, int n, ...);
-uint32_t heddle__gguf_output(heddle__gguf_build *b, uint32_t node); /* returns node */
+/* The same of domain "heddle", with so many results; others read the first. Result i of several is called NAME:i. */
+uint32_t heddle__gguf_own_node(heddle__gguf_build *b, uint32_t results, const char *op, const char *name,
+                               const char *attrs, int n, ...);
+void heddle__gguf_output(heddle__gguf_build *b, uint32_t node, uint32_t result);
 
 #endif

@@ -21,9 +21,9 @@ typedef struct model {
 
 /* Nodes that layers share. */
 typedef struct shared {
-  uint32_t positions, start, column, keys; /* [1, length], [1], [length, 1], [rows] */
-  uint32_t mask, local_mask, cos, sin, local_cos, local_sin;
-  uint32_t zero_low[2]; /* 0 and -infinity */
+  uint32_t positions;  /* [1, length] */
+  uint32_t last, rows; /* the last position, [1], and the rows of a cache */
+  uint32_t cos, sin, local_cos, local_sin;
 } shared;
 
 /* ---- values */
@@ -99,6 +99,7 @@ static void read_model(heddle__gguf_build *b, model *m, uint32_t max_length) {
   if (m->heads % m->kv_heads != 0 || m->head < 2 || m->rotary < 2 || m->head % 2 != 0 || m->rotary % 2 != 0 ||
       m->theta <= 0)
     refuse(b, "its numbers of heads, or their size, do not go together");
+  if (m->attention_cap > 1e9 || m->logit_cap > 1e9) refuse(b, "its softcapping is out of range");
   double factor = real(b, m, "rope.scaling.factor", 1);
   if (factor != 1 && factor != 0) refuse(b, "rope.scaling is not supported");
   if (whole(b, m, "expert_count", 0, INT32_MAX) > 0) refuse(b, "models with experts are not supported");
@@ -132,16 +133,6 @@ static uint32_t capped(heddle__gguf_build *b, uint32_t x, double cap, const char
   return heddle__gguf_node(b, "Mul", name, "", 2, heddle__gguf_node(b, "Tanh", NULL, "", 1, x), c);
 }
 
-/* 0 where a query sees a key, else -infinity: [length, rows]. */
-static uint32_t mask(heddle__gguf_build *b, const shared *s, int64_t window) {
-  uint32_t ok = heddle__gguf_node(b, "LessOrEqual", NULL, "", 2, s->keys, s->column);
-  if (window > 0) {
-    const uint32_t first = heddle__gguf_node(b, "Sub", NULL, "", 2, s->column, heddle__gguf_wholes(b, &window, 1));
-    ok = heddle__gguf_node(b, "And", NULL, "", 2, ok, heddle__gguf_node(b, "Greater", NULL, "", 2, s->keys, first));
-  }
-  return heddle__gguf_node(b, "Where", NULL, "", 3, ok, s->zero_low[0], s->zero_low[1]);
-}
-
 /* Cosines and sines of each position. */
 static void rotary(heddle__gguf_build *b, const model *m, double theta, uint32_t *cos_id, uint32_t *sin_id) {
   const int64_t half = m->rotary / 2;
@@ -161,56 +152,38 @@ static void rotary(heddle__gguf_build *b, const model *m, double theta, uint32_t
   heddle__free(factors);
 }
 
-/* [length, heads * head] as [1, heads, length, head]. */
-static uint32_t by_heads(heddle__gguf_build *b, const model *m, uint32_t x, int64_t heads, const char *norm_name) {
-  x = reshape(b, x, (const int64_t[]){1, -1, heads, m->head}, 4);
-  if (norm_name != NULL && heddle__gguf_tensor_of(b->file, norm_name) != NULL) x = norm(b, m, x, norm_name, m->head);
-  return heddle__gguf_node(b, "Transpose", NULL, "\"perm\": [0, 2, 1, 3]", 1, x);
+/* [length, heads * head] as [1, length, heads * head], after the norm of each head that some families have. */
+static uint32_t normed(heddle__gguf_build *b, const model *m, uint32_t x, int64_t heads, const char *norm_name) {
+  if (norm_name != NULL && heddle__gguf_tensor_of(b->file, norm_name) != NULL)
+    x = norm(b, m, reshape(b, x, (const int64_t[]){-1, heads, m->head}, 3), norm_name, m->head);
+  return reshape(b, x, (const int64_t[]){1, -1, heads * m->head}, 3);
 }
 
-static uint32_t rotated(heddle__gguf_build *b, const model *m, const shared *s, uint32_t x, bool is_local) {
-  char attrs[96];
-  snprintf(attrs, sizeof attrs, "\"interleaved\": %d, \"rotary_embedding_dim\": %lld", m->is_interleaved ? 1 : 0,
-           (long long)(m->rotary < m->head ? m->rotary : 0));
-  return heddle__gguf_node(b, "RotaryEmbedding", NULL, attrs, 4, x, is_local ? s->local_cos : s->cos,
-                           is_local ? s->local_sin : s->sin, s->positions);
-}
-
+#define ATTENTION "attention."
 #define LAYER(name, text) snprintf(name, sizeof name, "blk.%lld." text, (long long)i)
-
-static uint32_t cached(heddle__gguf_build *b, int64_t i, const char *kind, uint32_t past, uint32_t x, uint32_t start) {
-  char name[64];
-  snprintf(name, sizeof name, "present.%lld.%s", (long long)i, kind);
-  return heddle__gguf_output(b, heddle__gguf_node(b, "TensorScatter", name, "\"axis\": 2", 3, past, x, start));
-}
 
 static uint32_t attention(heddle__gguf_build *b, const model *m, const shared *s, const uint32_t past[2], uint32_t x,
                           int64_t i) {
-  char w[64], bias[64], n[64];
+  char w[64], bias[64], n[64], name[64], attrs[256];
   const bool is_local = m->window > 0 && (m->window_every == 1 || (i + 1) % m->window_every != 0);
   LAYER(w, "attn_q.weight"), LAYER(bias, "attn_q.bias"), LAYER(n, "attn_q_norm.weight");
-  uint32_t q = by_heads(b, m, product(b, x, w, bias, m->heads * m->head, m->width), m->heads, n);
+  const uint32_t q = normed(b, m, product(b, x, w, bias, m->heads * m->head, m->width), m->heads, n);
   LAYER(w, "attn_k.weight"), LAYER(bias, "attn_k.bias"), LAYER(n, "attn_k_norm.weight");
-  uint32_t k = by_heads(b, m, product(b, x, w, bias, m->kv_heads * m->head, m->width), m->kv_heads, n);
+  const uint32_t k = normed(b, m, product(b, x, w, bias, m->kv_heads * m->head, m->width), m->kv_heads, n);
   LAYER(w, "attn_v.weight"), LAYER(bias, "attn_v.bias");
-  uint32_t v = by_heads(b, m, product(b, x, w, bias, m->kv_heads * m->head, m->width), m->kv_heads, NULL);
-  q = rotated(b, m, s, q, is_local);
-  k = cached(b, i, "key", past[0], rotated(b, m, s, k, is_local), s->start);
-  v = cached(b, i, "value", past[1], v, s->start);
-  const int64_t two = 2;
-  const uint32_t axis = heddle__gguf_wholes(b, &two, 1);
-  k = heddle__gguf_node(b, "Unsqueeze", NULL, "", 2,
-                        heddle__gguf_node(b, "Transpose", NULL, "\"perm\": [0, 1, 3, 2]", 1, k), axis);
-  v = heddle__gguf_node(b, "Unsqueeze", NULL, "", 2, v, axis);
-  q = reshape(b, q, (const int64_t[]){1, m->kv_heads, m->heads / m->kv_heads, -1, m->head}, 5);
-  q = heddle__gguf_node(b, "Mul", NULL, "", 2, q, heddle__gguf_real_constant(b, (float)(1 / sqrt((double)m->head))));
-  uint32_t score = heddle__gguf_node(b, "MatMul", NULL, "", 2, q, k);
-  if (m->attention_cap > 0) score = capped(b, score, m->attention_cap, NULL);
-  score = heddle__gguf_node(b, "Add", NULL, "", 2, score, is_local ? s->local_mask : s->mask);
-  score = heddle__gguf_node(b, "Softmax", NULL, "\"axis\": -1", 1, score);
-  x = reshape(b, heddle__gguf_node(b, "MatMul", NULL, "", 2, score, v), (const int64_t[]){1, m->heads, -1, m->head}, 4);
-  x = reshape(b, heddle__gguf_node(b, "Transpose", NULL, "\"perm\": [0, 2, 1, 3]", 1, x),
-              (const int64_t[]){-1, m->heads * m->head}, 2);
+  const uint32_t v = normed(b, m, product(b, x, w, bias, m->kv_heads * m->head, m->width), m->kv_heads, NULL);
+  snprintf(attrs, sizeof attrs,
+           "\"num_heads\": %lld, \"kv_num_heads\": %lld, \"do_rotary\": 1, \"rotary_interleaved\": %d, "
+           "\"local_window_size\": %lld, \"softcap\": %llde-6",
+           (long long)m->heads, (long long)m->kv_heads, m->is_interleaved ? 1 : 0,
+           (long long)(is_local ? m->window : -1), llround(m->attention_cap * 1e6)); /* in any locale */
+  snprintf(name, sizeof name, ATTENTION "%lld", (long long)i);
+  const uint32_t node =
+      heddle__gguf_own_node(b, 3, "GroupQueryAttention", name, attrs, 9, q, k, v, past[0], past[1], s->last, s->rows,
+                            is_local ? s->local_cos : s->cos, is_local ? s->local_sin : s->sin);
+  heddle__gguf_output(b, node, 1);
+  heddle__gguf_output(b, node, 2);
+  x = reshape(b, node, (const int64_t[]){-1, m->heads * m->head}, 2);
   LAYER(w, "attn_output.weight"), LAYER(bias, "attn_output.bias");
   return product(b, x, w, bias, m->width, m->heads * m->head);
 }
@@ -248,18 +221,13 @@ static uint32_t layer(heddle__gguf_build *b, const model *m, const shared *s, co
 /* ---- the whole */
 
 static void begin(heddle__gguf_build *b, const model *m, shared *s, uint32_t first_cache) {
-  const int64_t flat = -1, one = 1, none = 0, two = 2;
+  const int64_t flat = -1, two = 2;
   const uint32_t row = heddle__gguf_node(b, "Reshape", NULL, "", 2, s->positions, heddle__gguf_wholes(b, &flat, 1));
-  s->start = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, row, heddle__gguf_wholes(b, &none, 1));
-  s->column = heddle__gguf_node(b, "Unsqueeze", NULL, "", 2, row, heddle__gguf_wholes(b, &one, 1));
+  s->last = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, row, heddle__gguf_wholes(b, &flat, 1));
+  s->last = heddle__gguf_node(b, "Cast", NULL, "\"to\": 6", 1, s->last);
   const uint32_t shape = heddle__gguf_node(b, "Shape", NULL, "", 1, first_cache);
-  const uint32_t rows = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, shape, heddle__gguf_wholes(b, &two, 0));
-  s->keys = heddle__gguf_node(b, "Range", NULL, "", 3, heddle__gguf_wholes(b, &none, 0), rows,
-                              heddle__gguf_wholes(b, &one, 0));
-  s->zero_low[0] = heddle__gguf_real_constant(b, 0);
-  s->zero_low[1] = heddle__gguf_real_constant(b, -INFINITY);
-  s->mask = mask(b, s, 0);
-  s->local_mask = m->window > 0 ? mask(b, s, m->window) : s->mask;
+  s->rows = heddle__gguf_node(b, "Gather", NULL, "\"axis\": 0", 2, shape, heddle__gguf_wholes(b, &two, 0));
+  s->rows = heddle__gguf_node(b, "Cast", NULL, "\"to\": 6", 1, s->rows);
   rotary(b, m, m->theta, &s->cos, &s->sin);
   s->local_cos = s->cos;
   s->local_sin = s->sin;
@@ -295,7 +263,7 @@ static void write_graph(heddle__gguf_build *b, const model *m) {
   const heddle__gguf_matrix head = is_tied ? embed : heddle__gguf_matrix_of(b, "output.weight", m->words, m->width);
   x = heddle__gguf_product(b, m->logit_cap > 0 ? NULL : "logits", x, head, NULL);
   if (m->logit_cap > 0) x = capped(b, x, m->logit_cap, "logits");
-  heddle__gguf_output(b, x);
+  heddle__gguf_output(b, x, 0);
   heddle__free(past);
 }
 
@@ -308,6 +276,8 @@ static void take_config(const heddle__gguf *f, const model *m, heddle__generate_
   c->kv_heads = m->kv_heads;
   c->head_size = m->head;
   c->shares = c->by_positions = true;
+  strcpy(c->present[0], ATTENTION "%d:1");
+  strcpy(c->present[1], ATTENTION "%d:2");
   if (heddle__gguf_whole(heddle__gguf_value_of(f, "tokenizer.ggml.bos_token_id"), &token)) c->bos = token;
   if (heddle__gguf_whole(heddle__gguf_value_of(f, "tokenizer.ggml.eos_token_id"), &token) && token >= 0 &&
       token < m->words)

@@ -16,9 +16,10 @@ static void name_of(const char *pattern, int64_t layer, char out[HEDDLE__GENERAT
 
 static void add_rule(char *out, size_t size, const char *past, const char *present) {
   const char *a = strchr(past, '%'), *b = strchr(present, '%');
+  const char *sign = strchr(past, ':') != NULL || strchr(present, ':') != NULL ? "=" : ":";
   const size_t n = strlen(out);
-  snprintf(out + n, size - n, "%s%.*s*%s:%.*s*%s", n > 0 ? "," : "", (int)(a - past), past, a + 2, (int)(b - present),
-           present, b + 2);
+  snprintf(out + n, size - n, "%s%.*s*%s%s%.*s*%s", n > 0 ? "," : "", (int)(a - past), past, a + 2, sign,
+           (int)(b - present), present, b + 2);
 }
 
 heddle_status heddle__generate_state_rules(const heddle__generate_config *c, char **out, heddle_error *err) {

@@ -104,7 +104,7 @@ def test_contradictions(tmp_path, good):
                               ("qwen2.block_count", 0, "block_count"), ("qwen2.embedding_length", 2**30, "embedding_length"),
                               ("qwen2.attention.key_length", 15, "heads"), ("general.architecture", "bert", "bert"),
                               ("qwen2.embedding_length", "many", "embedding_length"), ("qwen2.rope.freq_base", -1.0, "freq_base"),
-                              ("qwen2.expert_count", 4, "experts"), ("general.alignment", 7, "alignment"),
+                              ("qwen2.expert_count", 4, "experts"), ("qwen2.attn_logit_softcapping", 1e12, "softcapping"), ("general.alignment", 7, "alignment"),
                               ("qwen2.rope.scaling.factor", 4.0, "scaling")):
         refused(tmp_path, rewritten(contents, {key: value}), words)
     refused(tmp_path, rewritten(contents, drop=["qwen2.context_length"]), "context_length")

@@ -35,7 +35,7 @@ void more_setup_matmul_blocks(more_plan *p) {
   nb_holds(p, NB_SCALES, i[NB_COLUMNS], "one for each column");
   if (!more_ok(p)) return;
   nb_result(p);
-  i[NB_WAY] = i[NB_ROWS] <= NB_FEW ? NB_FORMED : NB_EXPANDED;
+  i[NB_WAY] = i[NB_ROWS] <= NB_FEW ? NB_FORMED : nb_way_expanded();
   nb_plan_product(p);
 }
 

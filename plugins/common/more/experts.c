@@ -25,12 +25,14 @@ static int64_t lay_room(const more_op *m, char *base, room *r) {
   const bool packed = m->i[NB_BITS] != 0;
   const int64_t per_unit = packed ? nb_padded(NB_UNIT * m->i[NB_BLOCKS]) : 0, chunk = chunk_of(m),
                 depth = m->i[NB_DEPTH], way = m->i[NB_WAY];
-  const bool whole = way == NB_EXPANDED || (way == FLOATS && m->in[NB_B].type != REF_TYPE_F32);
+  const bool widens = way == FLOATS && m->in[NB_B].type != REF_TYPE_F32;
+  const bool turns = way == FLOATS && !widens; /* rows of float32 to columns, nbits_narrow.c */
   const int64_t sizes[] = {per_unit,
                            per_unit,
-                           whole             ? nb_padded(NB_UNIT * depth)
-                           : way == NB_TILES ? NB_UNIT * NBITS_TILE_DEPTH
-                                             : 0,
+                           nb_weights(widens  ? NB_EXPANDED
+                                      : turns ? NB_NARROW
+                                              : way,
+                                      depth),
                            nb_padded(chunk * depth),
                            nb_padded(chunk * NB_UNIT),
                            nb_padded(m->i[NB_EXPERTS] + 3),
@@ -79,13 +81,27 @@ static const float *floats_of(const more_op *m, const more_args *a, int64_t firs
   return r->unit.weights;
 }
 
+/* Rows of float32 as they lie. */
+typedef struct plain_rows {
+  const float *first;
+  int64_t depth;
+} plain_rows;
+
+static void copy_piece(const void *of, int64_t n, int64_t k, int64_t count, float *out) {
+  const plain_rows *rows = of;
+  memcpy(out, rows->first + n * rows->depth + k, (size_t)count * sizeof *out);
+}
+
 /* Columns of `rows` rows of expert e to their places. */
 static void multiply_unit(const more_op *m, const more_args *a, int64_t e, int64_t column, const int32_t *rows,
                           int64_t count, int64_t way, room *r) {
   const int64_t all = m->i[NB_COLUMNS], first = e * all + column, depth = m->i[NB_DEPTH];
   const int64_t columns = all - column < NB_UNIT ? all - column : NB_UNIT;
   float *out = r->unit.out;
-  if (way == FLOATS) {
+  if (way == FLOATS && count > NB_FEW && m->in[NB_B].type == REF_TYPE_F32 && nbits_has_narrow()) {
+    const plain_rows of = {(const float *)a->in[NB_B] + first * depth, depth};
+    nbits_multiply_narrow(copy_piece, &of, columns, r->unit.a, count, depth, r->unit.weights, out);
+  } else if (way == FLOATS) {
     const more_rows product = {.a = r->unit.a,
                                .b = floats_of(m, a, first, columns, r),
                                .out = out,

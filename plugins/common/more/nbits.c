@@ -21,10 +21,7 @@ static int64_t rows_at_once(const more_op *m) {
 static int64_t lay_room(const more_op *m, char *base, nb_room *r) {
   const int64_t per_unit = nb_padded(NB_UNIT * m->i[NB_BLOCKS]), chunk = chunk_of(m), way = m->i[NB_WAY];
   const bool is_float = m->in[NB_A].type == REF_TYPE_F32 && m->out[0].type == REF_TYPE_F32;
-  const int64_t sizes[] = {per_unit, per_unit,
-                           way == NB_EXPANDED ? nb_padded(NB_UNIT * m->i[NB_DEPTH])
-                           : way == NB_TILES  ? NB_UNIT * NBITS_TILE_DEPTH
-                                              : 0,
+  const int64_t sizes[] = {per_unit, per_unit, nb_weights(way, m->i[NB_DEPTH]),
                            is_float ? 0 : nb_padded(chunk * m->i[NB_DEPTH]), nb_padded(rows_at_once(m) * NB_UNIT)};
   float **places[] = {&r->scales, &r->zeros, &r->weights, &r->a, &r->out};
   int64_t at = 0;
@@ -54,7 +51,7 @@ static inline uint32_t bias_of(const more_op *m) {
 static void multiply(const more_op *m, const more_args *a, const nbits_rows *w, int64_t column, int64_t columns,
                      const float *from, int64_t first, int64_t count, const nb_room *r) {
   const int64_t all = m->i[NB_COLUMNS];
-  const bool direct = m->out[0].type == REF_TYPE_F32 && m->i[NB_WAY] != NB_TILES;
+  const bool direct = m->out[0].type == REF_TYPE_F32 && m->i[NB_WAY] != NB_TILES && m->i[NB_WAY] != NB_NARROW;
   float *out = direct ? (float *)a->out[0] + first * all + column : r->out;
   const int64_t step = direct ? all : NB_UNIT;
   nb_multiply(m, m->i[NB_WAY], w, columns, from, count, r, out, step);

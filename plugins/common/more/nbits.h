@@ -50,4 +50,12 @@ bool nbits_has_tiles(void);
 void nbits_multiply_tiles(const nbits_rows *w, int64_t bits, int64_t columns, const float *a, int64_t rows,
                           int64_t depth, float *tile, float *out);
 
+/* nbits_narrow.c: the same of weights that fill writes: number k to k + count of row n, of those of `of`. tile:
+ * NBITS_NARROW_FLOATS. */
+enum { NBITS_DEEPEST = 256, NBITS_NARROW_FLOATS = NBITS_DEEPEST * (NBITS_TILE / 2 + 8) };
+typedef void (*nbits_fill)(const void *of, int64_t n, int64_t k, int64_t count, float *out);
+bool nbits_has_narrow(void); /* not where the CPU has wider ones */
+void nbits_multiply_narrow(nbits_fill fill, const void *of, int64_t columns, const float *a, int64_t rows,
+                           int64_t depth, float *tile, float *out);
+
 #endif

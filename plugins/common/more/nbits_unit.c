@@ -33,18 +33,23 @@ void nb_lay_out(const more_op *m, int64_t way, const float *from, int64_t count,
   }
 }
 
+int64_t nb_way_expanded(void) {
+  return nbits_has_narrow() ? NB_NARROW : NB_EXPANDED;
+}
+
 int64_t nb_way(const more_plan *p, int64_t accuracy, bool few) {
   const int64_t *i = p->m->i;
   const bool in_words = i[NB_ROW_BYTES] % 4 == 0; /* tiles are read so */
-  const int64_t expanded = nbits_has_tiles() && in_words && i[NB_BLOCKS] * NB_UNIT < INT32_MAX ? NB_TILES : NB_EXPANDED;
+  const int64_t expanded =
+      nbits_has_tiles() && in_words && i[NB_BLOCKS] * NB_UNIT < INT32_MAX ? NB_TILES : nb_way_expanded();
   if (i[NB_BITS] == 4 && accuracy == 4 && (p->n->region->flags & HEDDLE_REGION_FAST) != 0) return NB_BYTES;
   if (few && i[NB_BITS] == 4) return NB_LYING;
   return few && i[NB_BITS] == 8 && i[NB_ROW_BYTES] % NBITS_LANES == 0 ? NB_EIGHT : expanded;
 }
 
 double nb_steps(int64_t way) {
-  static const double steps[] = {
-      [NB_LYING] = 0.7, [NB_BYTES] = 0.3, [NB_EIGHT] = 0.7, [NB_FORMED] = 0.7, [NB_TILES] = 0.4, [NB_EXPANDED] = 0.4};
+  static const double steps[] = {[NB_LYING] = 0.7, [NB_BYTES] = 0.3,  [NB_EIGHT] = 0.7,   [NB_FORMED] = 0.7,
+                                 [NB_TILES] = 0.4, [NB_NARROW] = 0.4, [NB_EXPANDED] = 0.4};
   return steps[way];
 }
 
@@ -179,6 +184,32 @@ static void multiply_lying(const more_op *m, int64_t way, const nbits_rows *unit
   }
 }
 
+typedef struct filled {
+  const more_op *m;
+  const nbits_rows *w;
+} filled;
+
+static void fill_piece(const void *of, int64_t n, int64_t k, int64_t count, float *restrict out) {
+  const filled *f = of;
+  const more_op *m = f->m;
+  const nbits_rows *w = f->w;
+  const uint8_t *row = w->q + n * w->q_step;
+  if (m->i[NB_FORM] != BLOCK_NONE) {
+    const block_form *form = block_form_of((int)m->i[NB_FORM]);
+    block_read((int)m->i[NB_FORM], row + k / form->elements * form->bytes, count, out);
+    return;
+  }
+  const int64_t block = m->i[NB_BLOCK], bits = m->i[NB_BITS];
+  const float half = (float)((int64_t)1 << (bits - 1));
+  nbits_products_here()->unpack(row + k * bits / 8, bits, count, out);
+  for (int64_t j = 0; j < count;) {
+    const int64_t b = (k + j) / block, end = (b + 1) * block - k < count ? (b + 1) * block - k : count;
+    const float zero = half + (w->zeros != NULL ? w->zeros[n * w->scale_step + b] : 0.0F),
+                scale = w->scales[n * w->scale_step + b];
+    for (; j < end; j++) out[j] = (out[j] - zero) * scale;
+  }
+}
+
 static void multiply_formed(const more_op *m, const nbits_rows *w, int64_t rows, int64_t columns, const nb_room *r,
                             float *out, int64_t step) {
   const block_product product = block_product_of((int)m->i[NB_FORM]);
@@ -207,6 +238,9 @@ void nb_multiply(const more_op *m, int64_t way, const nbits_rows *w, int64_t col
   const int64_t depth = m->i[NB_DEPTH];
   if (way == NB_TILES) {
     nbits_multiply_tiles(w, m->i[NB_BITS], columns, from, rows, depth, r->weights, out);
+  } else if (way == NB_NARROW) {
+    const filled of = {m, w};
+    nbits_multiply_narrow(fill_piece, &of, columns, from, rows, depth, r->weights, out);
   } else if (way == NB_EXPANDED) {
     const more_rows product = {
         .a = from, .b = r->weights, .out = out, .m = rows, .n = columns, .k = depth, .a_step = depth, .out_step = step};

@@ -26,8 +26,8 @@ enum {
 enum { NB_A, NB_B, NB_SCALES, NB_ZEROS, NB_INDEX, NB_BIAS };
 
 /* How a product is computed: as the weights lie, in floats or in int8, of 8 bits in floats, of a form of blocks in floats; or of
- * weights that are made floats, in tiles or in rows. */
-enum { NB_LYING, NB_BYTES, NB_EIGHT, NB_FORMED, NB_TILES, NB_EXPANDED };
+ * weights that are made floats, in tiles of two kinds or in rows. */
+enum { NB_LYING, NB_BYTES, NB_EIGHT, NB_FORMED, NB_TILES, NB_NARROW, NB_EXPANDED };
 
 enum { NB_FEW = 6, NB_UNIT = NBITS_TILE };
 
@@ -43,14 +43,23 @@ typedef struct nb_room {
 static inline int64_t nb_padded(int64_t floats) {
   return (floats + 15) / 16 * 16;
 }
+/* Floats of r->weights. */
+static inline int64_t nb_weights(int64_t way, int64_t depth) {
+  return way == NB_EXPANDED ? nb_padded(NB_UNIT * depth)
+         : way == NB_TILES  ? NB_UNIT * NBITS_TILE_DEPTH
+         : way == NB_NARROW ? NBITS_NARROW_FLOATS
+                            : 0;
+}
 static inline bool nb_expands(int64_t way) {
-  return way == NB_TILES || way == NB_EXPANDED;
+  return way == NB_TILES || way == NB_NARROW || way == NB_EXPANDED;
 }
 
 /* A row of operand 0, laid out. */
 int64_t nb_laid_bytes(const more_op *m, int64_t way);
 void nb_lay_out(const more_op *m, int64_t way, const float *from, int64_t count, char *laid);
 
+/* Weights that become floats: the best of this CPU that any weights have. */
+int64_t nb_way_expanded(void);
 /* How many rows of operand 0, few or many, are multiplied best; by int8 where the model and the run allow it. */
 int64_t nb_way(const more_plan *p, int64_t accuracy, bool few);
 /* And how long a product of a weight takes. */
@@ -70,7 +79,7 @@ void nb_check_types(more_plan *p);
 nbits_rows nb_rows(const more_op *m, const more_args *a, int64_t first, int64_t count, const nb_room *r);
 /* Row n of them as floats. index: the block of each; NULL: in order. */
 void nb_expand_row(const more_op *m, const nbits_rows *w, const int32_t *index, int64_t n, float *out);
-/* `rows` rows times `columns` rows of weights to out, whose rows are step floats apart; of NB_TILES NB_UNIT. The weights are
+/* `rows` rows times `columns` rows of weights to out, whose rows are step floats apart; of tiles NB_UNIT. The weights are
  * in r->weights where they are expanded, the rows in from or, laid out, in r->laid. */
 void nb_multiply(const more_op *m, int64_t way, const nbits_rows *w, int64_t columns, const float *from, int64_t rows,
                  const nb_room *r, float *out, int64_t step);
