@@ -138,10 +138,13 @@ static bool make_pipe(int *reader, int *writer) {
   return *reader >= 0 && *writer >= 0 && fcntl(*reader, F_SETFL, O_NONBLOCK) == 0;
 }
 
+enum { SURVEY = 4 }; /* times as long as opening a device may take */
+
 static void begin_case(check_process *p, size_t at) {
   p->at = at;
   p->c = p->series[at];
   p->limit_ms = (uint64_t)((p->c->what->seconds != 0 ? p->c->what->seconds : CHECK_SECONDS) * p->scale * 1000);
+  if (p->survey) p->limit_ms *= SURVEY; /* it asks of every operator in every type */
   p->started_ms = p->same_since_ms = now_ms();
   p->begun = false;
   p->n_text = p->lost = 0;
