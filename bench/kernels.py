@@ -16,6 +16,7 @@ from onnx import helper, numpy_helper
 
 import _common as common
 import _kernels_elements
+import _kernels_more
 import _kernels_move
 
 LIMIT, NS = 1.3, 3e6  # of a sample
@@ -139,7 +140,7 @@ def cases():
               "silu_float16": silu(H)}
     for op in ("Tanh", "Sigmoid", "Erf", "Exp"):
         found[op] = simple(op, 128, 1024)
-    return found | _kernels_elements.cases(model, node, constant) | _kernels_move.cases()
+    return found | _kernels_elements.cases(model, node, constant) | _kernels_move.cases() | _kernels_more.cases()
 
 
 class Ours:

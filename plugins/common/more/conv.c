@@ -271,7 +271,44 @@ void more_setup_deform_conv(more_plan *p) {
 
 /* ---------------------------------------------------------------- Col2Im */
 
-/* The window is that of the image, which is the result: m->i describes how the columns were taken from it. */
+/* The window of Col2Im is that of the image, which is the result: m->i describes how the columns were taken from it. Of
+ * float32: along the last dimension, places of a tap lie a stride apart in the image. */
+static bool col2im_row(const more_op *m, const float *from, int64_t row, int64_t t, float *image, int64_t *work) {
+  const int64_t inner = m->i[W_SPATIAL] - 1, n = m->i[W_OUT + inner], size = m->i[W_IN + inner];
+  const int64_t stride = m->i[W_STRIDE + inner];
+  int64_t tap = t / m->i[W_KERNEL + inner], rest = row, base = 0, step = size;
+  for (int64_t d = inner - 1; d >= 0; d--) {
+    const int64_t at =
+        rest % m->i[W_OUT + d] * m->i[W_STRIDE + d] + tap % m->i[W_KERNEL + d] * m->i[W_DILATION + d] - m->i[W_PAD + d];
+    if (at < 0 || at >= m->i[W_IN + d]) return true;
+    base += at * step;
+    step *= m->i[W_IN + d];
+    rest /= m->i[W_OUT + d];
+    tap /= m->i[W_KERNEL + d];
+  }
+  const int64_t first = t % m->i[W_KERNEL + inner] * m->i[W_DILATION + inner] - m->i[W_PAD + inner];
+  const int64_t begin = first < 0 ? (stride - 1 - first) / stride : 0;
+  const int64_t left = size - first, end = left <= 0 ? 0 : (left - 1) / stride + 1 < n ? (left - 1) / stride + 1 : n;
+  float *to = image + base + first;
+  for (int64_t i = begin; i < end; i++) to[i * stride] += from[i];
+  return !more_tick(m, work, n / 2 + 8);
+}
+
+static void run_col2im_f32(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
+  const int64_t row = m->i[W_OUT + m->i[W_SPATIAL] - 1];
+  int64_t work = 0;
+  for (int64_t u = first; u < last; u++) {
+    float *image = (float *)a->out[0] + u * plane;
+    memset(image, 0, (size_t)plane * sizeof *image);
+    for (int64_t t = 0; t < taps; t++) {
+      const float *from = (const float *)a->in[0] + (u * taps + t) * places;
+      for (int64_t k = 0; k < places / row; k++, from += row)
+        if (!col2im_row(m, from, k, t, image, &work)) return;
+    }
+  }
+}
+
 static void run_col2im(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t taps = window_taps(m), places = window_places(m), plane = more_count(m->i + W_IN, 0, m->i[W_SPATIAL]);
   const more_value *y = &m->out[0];
@@ -331,7 +368,8 @@ void more_setup_col2im(more_plan *p) {
   shape[0] = x->shape[0];
   shape[1] = x->shape[1] / taps;
   more_result(p, 0, x->type, (int32_t)n + 2, shape);
-  more_work(p, run_col2im, shape[0] * shape[1], (double)x->count);
+  if (x->type == REF_TYPE_F32 && x->count > 0) more_loop(p, run_col2im_f32, shape[0] * shape[1], 2 * (double)x->count);
+  else more_work(p, run_col2im, shape[0] * shape[1], (double)x->count);
 }
 
 /* ---------------------------------------------------------------- CausalConvWithState */

@@ -143,7 +143,15 @@ static void run_unpool(const more_op *m, const more_args *a, int64_t first, int6
   int64_t work = 0;
   (void)first, (void)last;
   memset(a->out[0], 0, (size_t)y->count * y->size);
-  for (int64_t i = 0; i < x->count; i++) {
+  const bool same = memcmp(m->i + 8, y->shape, (size_t)y->ndim * sizeof *y->shape) == 0;
+  const int64_t *indices = a->in[1];
+  for (int64_t i = 0; i < x->count && same; i++) { /* indices are places of the result */
+    if (more_tick(m, &work, 2)) return;
+    if (indices[i] < 0 || indices[i] >= y->count) continue;
+    if (y->size == 4) ((float *)a->out[0])[indices[i]] = ((const float *)a->in[0])[i];
+    else memcpy((char *)a->out[0] + indices[i] * y->size, (const char *)a->in[0] + i * y->size, y->size);
+  }
+  for (int64_t i = 0; i < x->count && !same; i++) {
     int64_t index = more_get_int(&m->in[1], a->in[1], i), at = 0, step = 1;
     if (more_tick(m, &work, 8)) return;
     if (index < 0) continue;

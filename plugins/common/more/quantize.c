@@ -154,7 +154,12 @@ static bool is_small(int type) {
 
 /* Elements from i on with one scale, up to last. */
 static int64_t run_from(const more_op *m, int64_t i, int64_t last) {
-  const int64_t inner = m->i[INNER], end = m->in[1].count == 1 ? last : (i / inner + 1) * inner;
+  const int64_t inner = m->i[INNER];
+  int64_t end = m->in[1].count == 1 ? last : (i / inner + 1) * inner;
+  if (m->in[1].count != 1 && m->i[BLOCK] > 0 && inner == 1) { /* a block, or what is left of its row */
+    const int64_t n = m->in[0].shape[m->i[AXIS]], row = i / n * n, block = (i - row) / m->i[BLOCK] + 1;
+    end = row + (block * m->i[BLOCK] < n ? block * m->i[BLOCK] : n);
+  }
   return (end < last ? end : last) - i;
 }
 
@@ -174,6 +179,29 @@ static void run_quantize_small(const more_op *m, const more_args *a, int64_t fir
     const float scale = quantum_at(m, a, i, m->out[0].type, &zero, &flip);
     n = run_from(m, i, last);
     l->quantize(size, (const float *)a->in[0] + i, (char *)a->out[0] + i * size, n, scale, zero, flip);
+  }
+}
+
+/* The same with a scale for each place of the last dimension. */
+NARROW static void dequantize_columns(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  enum { COLUMNS = 512 };
+  const int64_t n = m->i[INNER] == 1 ? m->in[0].shape[m->i[AXIS]] : 1, at = first % n;
+  const float *scale = a->in[1];
+  float zero[COLUMNS];
+  for (int64_t c = 0, some; c < n; c += some) { /* a strip of columns */
+    some = n - c < COLUMNS ? n - c : COLUMNS;
+    for (int64_t k = 0; k < some; k++) zero[k] = a->in[2] != NULL ? (float)more_get_int(&m->in[2], a->in[2], c + k) : 0;
+    for (int64_t row = first - at; row < last; row += n) {
+      const int64_t begin = row + c < first ? first - row - c : 0, room = last - row - c,
+                    end = room < some ? room : some;
+      float *y = (float *)a->out[0] + row + c;
+      const uint8_t *x = (const uint8_t *)a->in[0] + row + c;
+      const int8_t *with_sign = (const int8_t *)x;
+      if (m->in[0].type == REF_TYPE_I8)
+        for (int64_t k = begin; k < end; k++) y[k] = ((float)with_sign[k] - zero[k]) * scale[c + k];
+      else
+        for (int64_t k = begin; k < end; k++) y[k] = ((float)x[k] - zero[k]) * scale[c + k];
+    }
   }
 }
 
@@ -263,8 +291,11 @@ void more_setup_dequantize(more_plan *p) {
   more_same_type(p, 0, 2);
   if (!more_type_is_real(to) || to == REF_TYPE_NONE) more_refuse(p, "output_dtype is not a floating-point type");
   more_result(p, 0, to, x->ndim, x->shape);
-  const bool small = is_small(x->type) && p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
-  if (small) more_loop(p, run_dequantize_small, x->count, 2 * (double)x->count);
+  const bool small = is_small(x->type) && p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32 &&
+                     (p->m->i[BLOCK] == 0 || p->m->i[INNER] == 1);
+  const bool columns = small && x->size == 1 && p->m->in[1].count > 1 && p->m->i[BLOCK] == 0 && p->m->i[INNER] == 1;
+  if (columns) more_loop(p, dequantize_columns, x->count, 2 * (double)x->count);
+  else if (small) more_loop(p, run_dequantize_small, x->count, 2 * (double)x->count);
   else more_work(p, run_dequantize, x->count, (double)x->count);
 }
 

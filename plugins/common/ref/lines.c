@@ -67,6 +67,10 @@ void ref_line_add(double *acc, const double *line, double by, int64_t n) {
   BY_VECTORS(add)(acc, line, by, n);
 }
 
+void ref_line_mix(const float *in, const int64_t *at, const double *by, int64_t count, float *out, int64_t n) {
+  BY_VECTORS(mix)(in, at, by, count, out, n);
+}
+
 void ref_line_round(float *out, const double *acc, int64_t n) {
   BY_VECTORS(round)(out, acc, n);
 }

@@ -36,6 +36,8 @@ void ref_line_plus(float *acc, const float *line, int64_t n);
 
 /* acc[x] += line[x] * by, and out[x] = acc[x]. */
 void ref_line_add(double *acc, const double *line, double by, int64_t n);
+/* out[x] = the sum over k of in[at[k] + x] * by[k], in double. */
+void ref_line_mix(const float *in, const int64_t *at, const double *by, int64_t count, float *out, int64_t n);
 void ref_line_round(float *out, const double *acc, int64_t n);
 
 #endif

@@ -124,6 +124,40 @@ TARGET static void NAME(add)(double *acc, const double *line, double by, int64_t
   for (int64_t x = 0; x < n; x++) acc[x] += line[x] * by;
 }
 
+/* Half as many doubles fill a vector. */
+typedef double NAME(doubles) __attribute__((vector_size(LANES * sizeof(float))));
+typedef float NAME(few) __attribute__((vector_size(LANES * sizeof(float) / 2), aligned(4), may_alias));
+
+TARGET INSIDE void NAME(mix_blocks)(const float *in, const int64_t *at, const double *by, int64_t count, float *out,
+                                    const int blocks) {
+  enum { HALF = LANES / 2 };
+  NAME(doubles) sums[MOST_BLOCKS];
+  REF_UNROLLED for (int b = 0; b < blocks; b++) sums[b] = (NAME(doubles)){0};
+  for (int64_t k = 0; k < count; k++) {
+    const float *from = in + at[k];
+    REF_UNROLLED for (int b = 0; b < blocks; b++) {
+      const NAME(few) x = *(const NAME(few) *)(const void *)(from + b * HALF);
+      sums[b] += __builtin_convertvector(x, NAME(doubles)) * by[k];
+    }
+  }
+  REF_UNROLLED for (int b = 0; b < blocks; b++) * (NAME(few) *)(void *)(out + b * HALF) =
+      __builtin_convertvector(sums[b], NAME(few));
+}
+
+TARGET static void NAME(mix)(const float *in, const int64_t *at, const double *by, int64_t count, float *out,
+                             int64_t n) {
+  enum { HALF = LANES / 2 };
+  int64_t x = 0;
+  for (; x + MOST_BLOCKS * HALF <= n; x += MOST_BLOCKS * HALF)
+    NAME(mix_blocks)(in + x, at, by, count, out + x, MOST_BLOCKS);
+  for (; x + HALF <= n; x += HALF) NAME(mix_blocks)(in + x, at, by, count, out + x, 1);
+  for (; x < n; x++) {
+    double sum = 0;
+    for (int64_t k = 0; k < count; k++) sum += (double)in[at[k] + x] * by[k];
+    out[x] = (float)sum;
+  }
+}
+
 TARGET static void NAME(round)(float *out, const double *acc, int64_t n) {
   REF_IVDEP
   for (int64_t x = 0; x < n; x++) out[x] = (float)acc[x];

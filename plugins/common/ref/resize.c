@@ -250,6 +250,49 @@ static bool blend_rows(row *r, char *out, uint64_t rows) {
   return true;
 }
 
+/* Where the last dimension stays as it is: the rows of the operand that a row of the result is made of. */
+enum { MOST_MIXED = 64 };
+typedef struct mixed {
+  int64_t count, at[MOST_MIXED];
+  double by[MOST_MIXED];
+} mixed;
+
+static void find_mixed(const row *r, mixed *m) {
+  const tables *t = r->t;
+  m->count = 1;
+  m->at[0] = 0;
+  m->by[0] = 1;
+  for (int32_t d = 0; d < t->dims - 1; d++) {
+    const int64_t taps = t->taps[d], before = m->count;
+    const cell *line = r->cells + t->at[d] + r->place[d] * (1 + taps);
+    for (int64_t i = before - 1; i >= 0; i--) { /* from the last on, into the room behind them */
+      const int64_t at = m->at[i];
+      const double by = m->by[i];
+      for (int64_t k = 0; k < taps; k++) {
+        m->at[i * taps + k] = (at + clamp(line->first + k, t->in[d])) * t->in[d + 1];
+        m->by[i * taps + k] = by * (double)line[1 + k].weight;
+      }
+    }
+    m->count = before * taps;
+  }
+}
+
+static bool is_mixed(const tables *t) {
+  int64_t count = 1;
+  for (int32_t d = 0; d < t->dims - 1 && count <= MOST_MIXED; d++) count *= t->taps[d];
+  return t->type == REF_TYPE_F32 && t->taps[t->dims - 1] == 1 && !t->single && !t->crops && count <= MOST_MIXED;
+}
+
+static void mix_rows(row *r, float *out, uint64_t rows) {
+  const int64_t length = r->t->out[r->t->dims - 1];
+  for (uint64_t k = 0; k < rows; k++, out += length, next_row(r)) {
+    mixed m;
+    find_mixed(r, &m);
+    if (ref_tick(r->op, &r->work, m.count * length / 4 + 16)) return;
+    ref_line_mix(r->in, m.at, m.by, m.count, out, length);
+  }
+}
+
 static void resize(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                    uint64_t last) {
   const tables *t = ref_tail(op);
@@ -265,6 +308,10 @@ static void resize(const ref_op *op, void *const *inputs, void *const *outputs, 
   place_row(&r, first);
   if (t->single) {
     pick_rows(&r, out, last - first);
+    return;
+  }
+  if (is_mixed(t)) {
+    mix_rows(&r, (float *)(void *)out, last - first);
     return;
   }
   for (r.x = 0; r.x < length; r.x += CHUNK) {
