@@ -209,15 +209,20 @@ typedef struct images_op {
   side sides[ONEDNN_INPUTS + 1];
 } images_op;
 
+/* What a thread runs images with. */
+typedef struct copy {
+  onednn_launch *launch;
+  heddle_status status; /* of the last run */
+  bool skipped;         /* in it, since it was to end */
+  heddle_error error;
+} copy;
+
 typedef struct images_launch {
   onednn_special_launch special;
   const images_op *op;
   int64_t images;
   void *inputs[ONEDNN_INPUTS], *outputs[1];
-  bool skipped[ONEDNN_TASKS];
-  heddle_status status[ONEDNN_TASKS];
-  heddle_error errors[ONEDNN_TASKS];
-  onednn_launch *copies[];
+  copy copies[];
 } images_launch;
 
 static void free_op(onednn_special *special) {
@@ -234,27 +239,29 @@ static uint64_t each_of(const onednn_special *special, uint32_t operand) {
 static void free_launch(onednn_special_launch *special) {
   images_launch *launch = (images_launch *)special;
   const heddle_host *host = launch->op->self->host;
-  for (uint32_t i = 0; i < launch->op->copies; i++) onednn_launch_free(launch->copies[i]);
+  for (uint32_t i = 0; i < launch->op->copies; i++) onednn_launch_free(launch->copies[i].launch);
   host->free(host->ctx, launch);
 }
 
-static heddle_status run_image(images_launch *launch, uint32_t copy, int64_t image, heddle_error *err) {
+static heddle_status run_image(const images_launch *launch, copy *own, int64_t image) {
   const images_op *op = launch->op;
   void *inputs[ONEDNN_INPUTS], *outputs[1];
   for (uint32_t i = 0; i < op->n_inputs; i++)
     inputs[i] =
         op->sides[i].bytes == 0 ? launch->inputs[i] : (char *)launch->inputs[i] + (uint64_t)image * op->sides[i].bytes;
   outputs[0] = (char *)launch->outputs[0] + (uint64_t)image * op->sides[op->n_inputs].bytes;
-  const heddle_status s = onednn_move(launch->copies[copy], inputs, outputs, err);
-  return s == HEDDLE_OK ? onednn_run(launch->copies[copy], err) : s;
+  const heddle_status s = onednn_move(own->launch, inputs, outputs, &own->error);
+  return s == HEDDLE_OK ? onednn_run(own->launch, &own->error) : s;
 }
 
 static void run_task(void *arg, uint32_t i, uint32_t n) {
   images_launch *launch = arg;
+  copy *own = &launch->copies[i];
   const int64_t begin = launch->images * i / n, end = launch->images * (i + 1) / n;
-  for (int64_t image = begin; image < end && launch->status[i] == HEDDLE_OK && !launch->skipped[i]; image++) {
-    launch->skipped[i] = image > begin && onednn_stops(launch->op->self);
-    if (!launch->skipped[i]) launch->status[i] = run_image(launch, i, image, &launch->errors[i]);
+  for (int64_t image = begin; image < end && own->status == HEDDLE_OK; image++) {
+    own->skipped = image > begin && onednn_stops(launch->op->self);
+    if (own->skipped) return;
+    own->status = run_image(launch, own, image);
   }
 }
 
@@ -267,17 +274,18 @@ static heddle_status run(onednn_special_launch *special, heddle_error *err) {
   const bool each = threads > 1 && (launch->images % threads == 0 || launch->images >= EVEN * threads);
   const uint32_t tasks = each ? op->copies : 1;
   for (uint32_t i = 0; i < tasks; i++) {
-    launch->status[i] = HEDDLE_OK;
-    launch->skipped[i] = false;
+    launch->copies[i].status = HEDDLE_OK;
+    launch->copies[i].skipped = false;
   }
   if (each) host->run_parallel(host->ctx, tasks, 0, run_task, launch, NULL);
   else run_task(launch, 0, 1);
   for (uint32_t i = 0; i < tasks; i++) {
-    if (launch->status[i] != HEDDLE_OK) {
-      if (err != NULL) *err = launch->errors[i];
-      return launch->status[i];
+    const copy *own = &launch->copies[i];
+    if (own->status != HEDDLE_OK) {
+      if (err != NULL) *err = own->error;
+      return own->status;
     }
-    if (launch->skipped[i]) return onednn_stopped(op->self, err);
+    if (own->skipped) return onednn_stopped(op->self, err);
   }
   return HEDDLE_OK;
 }
@@ -312,7 +320,7 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
                           onednn_special_launch **out, heddle_error *err) {
   images_op *op = (images_op *)special;
   const heddle_host *host = op->self->host;
-  const size_t bytes = sizeof(images_launch) + op->copies * sizeof(onednn_launch *);
+  const size_t bytes = sizeof(images_launch) + op->copies * sizeof(copy);
   images_launch *launch = host->alloc(host->ctx, bytes, _Alignof(images_launch));
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
   memset(launch, 0, bytes);
@@ -324,7 +332,7 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   heddle_status s = HEDDLE_OK;
   for (uint32_t i = 0; i < op->copies && s == HEDDLE_OK; i++) {
     char *scratch = op->each > 0 ? (char *)workspace + i * op->each : NULL;
-    s = onednn_bind(op->one, inputs, outputs, scratch, &launch->copies[i], err);
+    s = onednn_bind(op->one, inputs, outputs, scratch, &launch->copies[i].launch, err);
   }
   if (s == HEDDLE_OK) *out = &launch->special;
   else free_launch(&launch->special);
