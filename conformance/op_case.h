@@ -41,6 +41,7 @@ typedef struct op_operand {
   char type;                      /* a letter of the types above */
   int32_t ndim;
   int64_t shape[OP_DIMS];
+  uint32_t open_dims; /* of a region with open shapes; 0 in all: any may change */
   double low, high;
   uint64_t count, bytes;
   double *x;          /* as numbers */

@@ -286,6 +286,7 @@ void op_free(op_case *c) {
 static heddle_pvalue value_of(const op_operand *o, char reference) {
   const char type = reference != '\0' && o->follows && op_type_is_real(o->type) ? reference : o->type;
   heddle_pvalue v = {.struct_size = sizeof v, .dtype = op_dtype(type), .shape = o->shape, .ndim = o->ndim};
+  v.open_dims = o->open_dims;
   if (o->known && type == o->type) {
     v.data = o->raw;
     v.data_bytes = o->bytes;

@@ -1,5 +1,6 @@
 /* The cases numerics/resize and numerics/resize-refused: a launch that op.resize gives other sizes gives what one gives that was
- * prepared for them, and one whose op.resize was refused what it gave before. */
+ * prepared for them, and one whose op.resize was refused what it gave before. Regions whose operands are known say which
+ * dimensions are open; of others any may be. */
 #include "op_each.h"
 
 #include <stdio.h>
@@ -44,6 +45,13 @@ static const sized_line lines[] = {
   {"Reshape", 13, "f", {"T[6,8] l=4,12 > T[4,12]", "T[6,4] l=2,12 > T[2,12]", "T[3,8] l=2,12 > T[2,12]"}},
   {"Expand", 13, "f", {"T[9,1] l=9,8 > T[9,8]", "T[4,1] l=4,8 > T[4,8]", "T[9,1] l=9,3 > T[9,3]"}},
   {"Conv", 13, "f", {"T[2,3,12,11] T[4,3,3,3] T[4] > T[2,4,10,9]", "T[1,3,12,11] T[4,3,3,3] T[4] > T[1,4,10,9]", "T[2,3,7,6] T[4,3,3,3] T[4] > T[2,4,5,4]"}},
+  {"Conv", 13, "f", {"T[7,16,9,8] T[24,16,3,3] T[24] > T[7,24,9,8] ; pads:1,1,1,1", "T[3,16,9,8] T[24,16,3,3] T[24] > T[3,24,9,8] ; pads:1,1,1,1", "T[1,16,9,8] T[24,16,3,3] T[24] > T[1,24,9,8] ; pads:1,1,1,1"}},
+  {"Conv", 13, "f", {"T[5,12,9,9] T[12,1,3,3] T[12] > T[5,12,4,4] ; group=12 strides:2,2", "T[4,12,9,9] T[12,1,3,3] T[12] > T[4,12,4,4] ; group=12 strides:2,2", "T[1,12,9,9] T[12,1,3,3] T[12] > T[1,12,4,4] ; group=12 strides:2,2"}},
+  {"ConvTranspose", 11, "f", {"T[5,16,6,5] T[16,16,2,2] T[16] > T[5,16,12,10] ; strides:2,2", "T[2,16,6,5] T[16,16,2,2] T[16] > T[2,16,12,10] ; strides:2,2", "T[1,16,6,5] T[16,16,2,2] T[16] > T[1,16,12,10] ; strides:2,2"}},
+  {"MaxPool", 13, "f", {"T[6,16,12,11] > T[6,16,11,10] ; kernel_shape:2,2", "T[3,16,12,11] > T[3,16,11,10] ; kernel_shape:2,2", "T[1,16,12,11] > T[1,16,11,10] ; kernel_shape:2,2"}},
+  {"Add", 14, "f", {"T[6,20,7,8] T[6,20,7,8] > T[6,20,7,8]", "T[5,20,7,8] T[5,20,7,8] > T[5,20,7,8]", "T[1,20,7,8] T[1,20,7,8] > T[1,20,7,8]"}},
+  {"Mul", 14, "f", {"T[6,20,7,8] T[6,20,1,1] > T[6,20,7,8]", "T[3,20,7,8] T[3,20,1,1] > T[3,20,7,8]", "T[1,20,7,8] T[1,20,1,1] > T[1,20,7,8]"}},
+  {"Concat", 13, "f", {"T[6,16,7,8] T[6,32,7,8] > T[6,48,7,8] ; axis=1", "T[3,16,7,8] T[3,32,7,8] > T[3,48,7,8] ; axis=1", "T[1,16,7,8] T[1,32,7,8] > T[1,48,7,8] ; axis=1"}},
   {"MaxPool", 13, "f", {"T[2,3,12,11] > T[2,3,11,10] ; kernel_shape:2,2", "T[1,3,12,11] > T[1,3,11,10] ; kernel_shape:2,2", "T[2,3,5,6] > T[2,3,4,5] ; kernel_shape:2,2"}},
   {"GlobalAveragePool", 13, "f", {"T[2,3,12,11] > T[2,3,1,1]", "T[2,3,4,5] > T[2,3,1,1]", "T[1,3,12,11] > T[1,3,1,1]"}},
 };
@@ -69,6 +77,18 @@ static void keep_constants(work *w) {
       memcpy(to->raw, from->raw, (size_t)from->bytes);
       memcpy(to->x, from->x, (size_t)from->count * sizeof *from->x);
     }
+  }
+}
+
+static void mark(op_operand *bound, const op_operand *other) {
+  for (int32_t d = 0; d < bound->ndim; d++)
+    if (bound->shape[d] != other->shape[d]) bound->open_dims |= UINT32_C(1) << d;
+}
+
+static void mark_open(work *w) {
+  for (uint32_t s = 1; s < SIZES; s++) {
+    for (uint32_t i = 0; i < w->c[0].n_in; i++) mark(&w->c[0].in[i], &w->c[s].in[i]);
+    for (uint32_t i = 0; i < w->c[0].n_out; i++) mark(&w->c[0].out[i], &w->c[s].out[i]);
   }
 }
 
@@ -116,6 +136,7 @@ static void run_line(work *w, const sized_line *line, char type, uint32_t known)
   }
   one.text = line->text[0];
   keep_constants(w);
+  if (known != OP_RUN) mark_open(w);
   w->c[0].flags = HEDDLE_REGION_OPEN;
   for (uint32_t s = 0; s < SIZES; s++) w->c[s].line = &one;
   op_describe(&w->c[0], '\0', &r);

@@ -48,6 +48,7 @@ static uint32_t add_value(builder *b, const heddle__plan *plan, uint32_t id) {
   v->ndim = (int32_t)known->ndim;
   v->data = known->data;
   v->data_bytes = known->data != NULL ? known->bytes : 0;
+  v->open_dims = plan->req.open ? plan->values[id].open_dims : 0;
   b->ids[b->count] = id;
   return b->count++;
 }

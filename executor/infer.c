@@ -6,6 +6,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/failure.h"
+#include "core/parts.h"
 #include "executor/fold.h"
 #include "executor/plan.h"
 #include "graph/declared.h"
@@ -175,7 +176,8 @@ static heddle_status infer_node(heddle__plan *plan, folding *f, const heddle__no
     out[k].bytes = v->known.bytes;
     s = heddle__declared_check(g, n, k, out[k].dtype, out[k].ndim, out[k].shape, err);
     if (s != HEDDLE_OK) return s;
-    heddle__declared_tell(heddle__context_log(plan->req.ctx), g, n, k, out[k].dtype, out[k].ndim, out[k].shape);
+    if (!plan->req.quiet)
+      heddle__declared_tell(heddle__context_log(plan->req.ctx), g, n, k, out[k].dtype, out[k].ndim, out[k].shape);
   }
   /* The result of a view of known bytes is known too; the same for arithmetic on shapes. */
   for (uint32_t k = 0; k < n->n_outputs; k++) {
@@ -229,5 +231,6 @@ heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err) {
   }
   heddle__fold_forget(plan, &f.room);
   for (uint32_t i = 0; s == HEDDLE_OK && i < plan->n_values; i++) plan->values[i].size = plan->values[i].known.bytes;
+  if (HEDDLE_HAS_RANGES && s == HEDDLE_OK && plan->req.open) s = heddle__open_dims(plan, err);
   return s;
 }

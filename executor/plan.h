@@ -34,6 +34,7 @@ typedef struct heddle__plan_input {
   heddle__source source;
   bool has_shape;      /* dtype and shape below hold: from the file, the constant or the tensor that was set */
   heddle__known known; /* data: the constant's bytes, or an input's where it feeds a shape */
+  uint32_t open_dims;  /* where the shapes are bounds: bit d: dimension d has changed, or has a maximum */
   uint32_t home;       /* 0: it lies in a slot that the host writes; else 1 + the device in whose memory it lies */
 } heddle__plan_input;
 
@@ -98,6 +99,7 @@ typedef struct heddle__request {
   uint32_t n_most;
   uint32_t growths; /* programs for bounds that the model has planned, this one included; shown only */
   bool open;        /* the shapes are bounds: launches will be resized (range.h) */
+  bool quiet;       /* shapes are tried: outputs that are not as declared are not logged */
 } heddle__request;
 
 /* ---------------------------------------------------------------- devices and values: infer */
@@ -128,6 +130,7 @@ typedef struct heddle__value {
   uint64_t size;        /* layout: bytes in that layout */
   uint64_t align;       /* layout: at least 1 */
   heddle__image image;  /* regions: where functions of a library on a device that is not inline want it as an image */
+  uint32_t open_dims;   /* infer: bit d: dimension d may be smaller in a run, where the shapes are bounds */
   bool used;            /* infer: reachable from a head or a kept node; others are not planned */
   bool feeds_shape;     /* infer: its bytes decide a shape; of an input they are part of the key */
 } heddle__value;
@@ -431,6 +434,10 @@ heddle_status heddle__shape_feeds(const heddle_graph *graph, bool *feeds, heddle
 
 /* The passes, in order; each in the file of its name. */
 heddle_status heddle__pass_infer(heddle__plan *plan, heddle_error *err);
+
+/* open_dims.c: sets open_dims of the values that have been inferred for bounds. */
+heddle_status heddle__open_dims(heddle__plan *plan, heddle_error *err);
+
 heddle_status heddle__pass_place(heddle__plan *plan, heddle_error *err);
 heddle_status heddle__pass_regions(heddle__plan *plan, heddle_error *err);
 heddle_status heddle__pass_layout(heddle__plan *plan, heddle_error *err);

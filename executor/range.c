@@ -30,12 +30,18 @@ static bool is_alike(const heddle__order *a, const heddle__order *b) {
   return true;
 }
 
-/* A shape without elements is planned for itself: much does not happen in it. */
+static bool has_open_dim(const heddle__plan_input *in, uint32_t dim) {
+  return (in->open_dims >> dim & 1) != 0;
+}
+
+/* A shape without elements is planned for itself: much does not happen in it. What never changed is not smaller either. */
 static bool covers(const heddle__order *large, const heddle__order *small) {
   for (uint32_t i = 0; i < small->n_args; i++) {
     const heddle__plan_input *x = &large->inputs[i], *y = &small->inputs[i];
     for (uint32_t d = 0; is_open(y) && d < y->known.ndim; d++)
-      if (y->known.shape[d] < 1 || x->known.shape[d] < y->known.shape[d]) return false;
+      if (y->known.shape[d] < 1 || x->known.shape[d] < y->known.shape[d] ||
+          (x->known.shape[d] > y->known.shape[d] && !has_open_dim(x, d)))
+        return false;
   }
   return true;
 }
@@ -53,7 +59,8 @@ static void raise_to(heddle__order *wide, const heddle__order *other, const hedd
     heddle__plan_input *w = &wide->inputs[i];
     for (uint32_t d = 0; is_open(w) && w->known.data == NULL && d < w->known.ndim; d++) {
       const int64_t n = other->inputs[i].known.shape[d];
-      differs[(size_t)i * HEDDLE__MAX_NDIM + d] |= n != exact->inputs[i].known.shape[d];
+      differs[(size_t)i * HEDDLE__MAX_NDIM + d] |=
+          n != exact->inputs[i].known.shape[d] || has_open_dim(&other->inputs[i], d);
       if (n > w->known.shape[d]) w->known.shape[d] = n;
     }
   }
@@ -80,6 +87,7 @@ static heddle_status widen(heddle_model *m, const heddle__wish *wish, const hedd
       const int64_t most = heddle__most_of(m, i, d);
       if (!differs[(size_t)i * HEDDLE__MAX_NDIM + d] && most == 0) continue;
       k->shape[d] = most > 0 ? most : power_of_two(k->shape[d]);
+      wide->inputs[i].open_dims |= UINT32_C(1) << d;
       *is_wider = true;
     }
   }

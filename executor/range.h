@@ -34,6 +34,13 @@ heddle_status heddle__value_measure(heddle__plan *plan, uint32_t value, uint32_t
  * operator from then on. HEDDLE_EUNSUPPORTED as above. Any thread. */
 heddle_status heddle__program_late(heddle__program *p, uint32_t region, heddle_error *err);
 
+/* Whether a shape differs from that of the bound in open dimensions alone; they have equally many. */
+static inline bool heddle__is_within(const heddle__value *bound, const heddle__known *now) {
+  for (uint32_t d = 0; d < now->ndim; d++)
+    if (now->shape[d] != bound->known.shape[d] && (bound->open_dims >> d & 1) == 0) return false;
+  return true;
+}
+
 /* Whether what is bound for one program can go on with the other. */
 static inline bool heddle__program_related(const heddle__program *a, const heddle__program *b) {
   return (a->root != NULL ? a->root : a) == (b->root != NULL ? b->root : b);

@@ -25,12 +25,13 @@ static void add_attr(heddle__digest *d, const heddle_pattr *a) {
   for (uint64_t i = 0; i < a->count; i++) heddle__digest_text(d, texts[i]);
 }
 
-static void add_value(heddle__digest *d, const heddle_pvalue *v) {
+static void add_value(heddle__digest *d, const heddle_pvalue *v, bool is_open) {
   heddle__digest_add(d, &v->dtype, sizeof v->dtype);
   add_number(d, v->ndim);
   if (v->ndim > 0) heddle__digest_add(d, v->shape, (uint64_t)v->ndim * sizeof *v->shape);
   add_number(d, v->room);
   if (v->room > 0) add_number(d, v->room_axis);
+  if (is_open) add_number(d, v->open_dims);
   add_number(d, v->data != NULL);
   if (v->data != NULL && v->data_bytes <= SHORT_BYTES) heddle__digest_add(d, v->data, v->data_bytes);
 }
@@ -65,7 +66,8 @@ heddle__digest heddle__region_digest(const heddle_pregion *r, char *label, size_
     say(label, size, &used, "%s%s", i > 0 ? "+" : "", n->op);
   }
   for (uint64_t i = 0; i < r->values.count; i++)
-    add_value(&d, (const heddle_pvalue *)(const void *)(values + i * r->values.stride));
+    add_value(&d, (const heddle_pvalue *)(const void *)(values + i * r->values.stride),
+              (r->flags & HEDDLE_REGION_OPEN) != 0);
   add_number(&d, r->n_outputs);
   heddle__digest_add(&d, r->outputs, r->n_outputs * sizeof *r->outputs);
   if (r->n_outputs == 0) return d;

@@ -216,6 +216,7 @@ static void write_key(writer *w, const heddle__order *o, const heddle__wish *wis
     put(w, &in->known.dtype, sizeof in->known.dtype);
     put(w, &in->known.ndim, sizeof in->known.ndim);
     put(w, in->known.shape, in->known.ndim * sizeof in->known.shape[0]);
+    put(w, &in->open_dims, sizeof in->open_dims);
     put(w, &in->home, sizeof in->home);
     unsigned char valued = in->known.data != NULL;
     put(w, &valued, 1);
@@ -297,7 +298,11 @@ heddle_status heddle__order_make(heddle_model *m, const heddle__wish *wish, hedd
   o->inputs = heddle__alloc(o->n_args + (m->optimized != NULL ? m->optimized->n_made : 0), sizeof *o->inputs);
   o->copies = heddle__alloc(o->n_args, sizeof *o->copies);
   heddle_status s = o->inputs != NULL && o->copies != NULL ? HEDDLE_OK : heddle__no_memory(err, "a request");
-  for (uint32_t i = 0; i < o->n_args && s == HEDDLE_OK; i++) s = take_input(m, wish, o, i, err);
+  for (uint32_t i = 0; i < o->n_args && s == HEDDLE_OK; i++) {
+    s = take_input(m, wish, o, i, err);
+    for (uint32_t d = 0; wish->to_most && s == HEDDLE_OK && o->inputs[i].has_shape && d < o->inputs[i].known.ndim; d++)
+      if (heddle__most_of(m, i, d) > 0) o->inputs[i].open_dims |= UINT32_C(1) << d;
+  }
   if (s == HEDDLE_OK) s = check_symbols(m, o, err);
   if (s == HEDDLE_OK) s = take_homes(m, wish, o, err);
   if (s == HEDDLE_OK) s = make_key(o, wish, err);

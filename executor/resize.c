@@ -50,6 +50,8 @@ static heddle_status take_inferred(sizing *z, heddle_error *err) {
     if (mine->ndim != before->ndim || !heddle__dtype_equal(mine->dtype, before->dtype) ||
         (mine->data == NULL) != (before->data == NULL))
       return refuse(inferred[i].name, "has another form than for the bound", err);
+    if (!heddle__is_within(&root->values[i], mine))
+      return refuse(inferred[i].name, "changes in a dimension that was planned as fixed", err);
     values[i].known = *mine;
     z->changed[i] = differs(mine, before);
   }

@@ -407,6 +407,7 @@ static bool measure(const heddle__sizes *z, half *h, heddle_error *why) {
         (!same_shape(&v->known, &bound->known) ||
          (v->known.data != bound->known.data && memcmp(v->known.data, bound->known.data, v->known.bytes) != 0)))
       return false;
+    if (!heddle__is_within(bound, &v->known)) return false;
     if (v->layout == 0) v->size = v->known.bytes;
     else if (heddle__value_measure(plan, z->values[i], plan->regions[v->region].device, why) != HEDDLE_OK) return false;
   }

@@ -626,7 +626,9 @@ typedef struct heddle_pvalue {
    * HEDDLE_INPUT_ROOM and of the two values of an entry of heddle_poffer.extends with that axis. */
   int64_t room;
   int32_t room_axis;
-  uint32_t reserved;
+  /* Since 1.2, in a region with HEDDLE_REGION_OPEN: bit d is set where dimension d may be 1 to shape[d] in op.resize; other
+   * dimensions stay as they are. Where no value of the region has a bit, any dimension may change. */
+  uint32_t open_dims;
 } heddle_pvalue;
 
 /* Since 1.2. The domain of a node that calls a function of a compiled library, for devices with HEDDLE_CAP_LIBRARIES, which run
@@ -659,7 +661,7 @@ typedef struct heddle_pnode {
 #define HEDDLE_REGION_FAST UINT32_C(1)
 
 /* Since 1.2, where the plugin has op.resize. OPEN: the shapes are bounds. Launches of an offer with HEDDLE_OFFER_RESIZES
- * will be resized to smaller ones. */
+ * will be resized to smaller ones, in the dimensions that heddle_pvalue.open_dims says. */
 #define HEDDLE_REGION_OPEN UINT32_C(2)
 
 /* One or more nodes on one device, connected and convex, in topological order. inputs are the values from outside the

@@ -44,6 +44,10 @@ void onednn_op_free(onednn_op *op);
 uint64_t onednn_workspace(const onednn_op *op);
 bool onednn_op_resizes(const onednn_op *op); /* its launches can be resized */
 
+/* Bytes for each position of an operand's first dimension, where launches are resized along it alone; else 0. operand: an
+ * input, or behind them an output. */
+uint64_t onednn_op_each(const onednn_op *op, uint32_t operand);
+
 /* addresses are of the region's inputs, its outputs and the workspace, and outlive the launch. */
 heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outputs, void *workspace,
                           onednn_launch **out, heddle_error *err);
@@ -107,6 +111,11 @@ static inline void onednn_op_free(onednn_op *op) {
 static inline bool onednn_op_resizes(const onednn_op *op) {
   (void)op;
   return false;
+}
+
+static inline uint64_t onednn_op_each(const onednn_op *op, uint32_t operand) {
+  (void)op, (void)operand;
+  return 0;
 }
 
 static inline uint64_t onednn_workspace(const onednn_op *op) {

@@ -1,6 +1,7 @@
 /* Offers: a plan for each form of a region that works, those with equal layouts once. query and prepare go through the
  * same walk, so that offer number n is the same plan in both. */
 #include "cpu.h"
+#include "onednn_images.h"
 #include "onednn_special.h"
 
 #include <math.h>
@@ -388,6 +389,8 @@ heddle_status onednn_query(const onednn *self, const heddle_pregion *region, hed
   heddle_status s = HEDDLE_OK;
   *made = 0;
   *only = false;
+  s = images_query(self, region, offer, sink, made, only, err);
+  if (s != HEDDLE_OK || *made > 0) return s;
   s = onednn_query_special(self, region, offer, sink, made, only, err);
   if (s != HEDDLE_OK || *made > 0) return s;
   if (self != NULL && is_reorder(region)) {
@@ -418,6 +421,8 @@ heddle_status onednn_prepare(onednn *self, const heddle_pregion *region, uint32_
   bool found = false;
   *out = NULL;
   *made = 0;
+  s = images_prepare(self, region, offer, operands, out, made, err);
+  if (s != HEDDLE_OK || *made > 0) return s;
   s = onednn_prepare_special(self, region, offer, operands, &special, made, err);
   if (special != NULL) return onednn_op_hold(self, special, out, err);
   if (s != HEDDLE_OK || *made > 0) return s;

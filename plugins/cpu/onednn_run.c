@@ -185,8 +185,33 @@ heddle_status onednn_bind(onednn_op *op, void *const *inputs, void *const *outpu
   return bound;
 }
 
+heddle_status onednn_move(onednn_launch *launch, void *const *inputs, void *const *outputs, heddle_error *err) {
+  const onednn_op *op = launch->op;
+  if (launch->special != NULL) {
+    if (launch->special->move == NULL) return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu: this launch cannot be moved");
+    launch->special->move(launch->special, inputs, outputs);
+    return HEDDLE_OK;
+  }
+  dnnl_status_t s = dnnl_success;
+  for (uint32_t k = 0; k < op->n_parts; k++) {
+    launch_part *part = &launch->parts[k];
+    for (uint32_t i = 0; i < op->n_args && s == dnnl_success; i++) {
+      const onednn_arg *a = &op->args[i];
+      char *at = (char *)(a->output ? outputs[a->slot] : inputs[a->slot]) + op->parts[k].offsets[i];
+      s = dnnl_memory_set_data_handle(part->args[i].memory, at);
+      if (a->arg == DNNL_ARG_SRC) part->src = at;
+      else if (a->arg == DNNL_ARG_DST) part->dst = at;
+    }
+  }
+  return onednn_fail(s, "taking an address", err);
+}
+
 bool onednn_op_resizes(const onednn_op *op) {
   return op->special != NULL ? op->special->resizes : op->steps != NULL;
+}
+
+uint64_t onednn_op_each(const onednn_op *op, uint32_t operand) {
+  return op->special != NULL && op->special->each != NULL ? op->special->each(op->special, operand) : 0;
 }
 
 heddle_status onednn_resize(onednn_launch *launch, const heddle_pregion *region, void *const *inputs,

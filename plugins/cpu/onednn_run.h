@@ -16,6 +16,10 @@ uint64_t onednn_plan_workspace(const onednn_plan *plan, uint64_t *each);
 heddle_status onednn_op_make(onednn *self, const onednn_plan *plan, cpu_operand *operands, onednn_op **out,
                              heddle_error *err);
 
+/* Gives a launch other addresses than it was bound to, but for its workspace. Allocates nothing. HEDDLE_EUNSUPPORTED for special
+ * ones without move. */
+heddle_status onednn_move(onednn_launch *launch, void *const *inputs, void *const *outputs, heddle_error *err);
+
 /* Makes an op of a special one (onednn_special.h), which it takes over, also where it fails. */
 typedef struct onednn_special onednn_special;
 heddle_status onednn_op_hold(onednn *self, onednn_special *special, onednn_op **out, heddle_error *err);

@@ -13,13 +13,15 @@ struct onednn_special {
   void (*free)(onednn_special *op);
   heddle_status (*bind)(onednn_special *op, void *const *inputs, void *const *outputs, void *workspace,
                         onednn_special_launch **out, heddle_error *err);
-  bool resizes; /* its launches have resize */
+  bool resizes;                                                 /* its launches have resize */
+  uint64_t (*each)(const onednn_special *op, uint32_t operand); /* as onednn_op_each; or NULL: 0 */
 };
 struct onednn_special_launch {
   void (*free)(onednn_special_launch *launch);
   heddle_status (*run)(onednn_special_launch *launch, heddle_error *err);
   heddle_status (*resize)(onednn_special_launch *launch, const heddle_pregion *region, void *const *inputs,
                           void *const *outputs, heddle_error *err); /* as onednn_resize; or NULL */
+  void (*move)(onednn_special_launch *launch, void *const *inputs, void *const *outputs); /* as onednn_move; or NULL */
 };
 
 /* The offers for a region that is one: *made is their number, else 0; only as of onednn_query. */

@@ -363,6 +363,8 @@ static heddle_status resolve_sized(const heddle_pop *op, const heddle_pregion *r
     uint64_t bytes = 0;
     if (value == NULL || !region_value_bytes(value, &bytes)) return p_fail(err, HEDDLE_EINVAL, 0, "cpu:0: no operand");
     if (value->layout == 0 && want.bytes > 0) want.bytes = bytes;
+    const uint64_t each = value->layout != 0 && op->onednn != NULL ? onednn_op_each(op->onednn, i) : 0;
+    if (each > 0) want.bytes = each * (uint64_t)value->shape[0];
     if (want.bytes > op->operands[i].bytes)
       return p_fail(err, HEDDLE_EUNSUPPORTED, 0, "cpu:0: a launch is resized beyond its bound");
     s = resolve(&want, in ? &operands->inputs[k] : &operands->outputs[k], in ? "input" : "output", k, &addresses[i],

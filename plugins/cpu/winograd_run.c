@@ -96,6 +96,17 @@ static void free_launch(onednn_special_launch *special) {
   host->free(host->ctx, special);
 }
 
+static void move(onednn_special_launch *special, void *const *inputs, void *const *outputs) {
+  winograd_launch *launch = (winograd_launch *)special;
+  const winograd_plan *plan = launch->plan;
+  launch->src = inputs[plan->src];
+  launch->weights = inputs[plan->weights];
+  launch->bias = plan->has_bias ? inputs[plan->bias] : NULL;
+  launch->dst = outputs[plan->dst];
+  for (uint32_t i = 0; i < plan->n_posts; i++)
+    if (plan->posts[i].kind == WINOGRAD_ADD) launch->adds[i] = inputs[plan->posts[i].slot];
+}
+
 static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,
                           onednn_special_launch **out, heddle_error *err) {
   const winograd_op *op = (const winograd_op *)special;
@@ -104,18 +115,13 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   winograd_launch *launch = host->alloc(host->ctx, sizeof *launch, _Alignof(winograd_launch));
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
   *launch = (winograd_launch){
-      .special = {.free = free_launch, .run = run},
+      .special = {.free = free_launch, .run = run, .move = move},
       .self = op->self,
       .host = host,
       .plan = plan,
-      .src = inputs[plan->src],
-      .weights = inputs[plan->weights],
-      .bias = plan->has_bias ? inputs[plan->bias] : NULL,
-      .dst = outputs[plan->dst],
       .workspace = workspace,
   };
-  for (uint32_t i = 0; i < plan->n_posts; i++)
-    if (plan->posts[i].kind == WINOGRAD_ADD) launch->adds[i] = inputs[plan->posts[i].slot];
+  move(&launch->special, inputs, outputs);
   *out = &launch->special;
   return HEDDLE_OK;
 }

@@ -274,9 +274,8 @@ static void lengths_allocate_nothing(void **state) {
   }
 }
 
-/* The same of images: Conv and what is computed on its result. */
-static void images_allocate_nothing(void **state) {
-  (void)state;
+/* The same of images, Conv and what is computed on its result: their size changes, or their number alone. */
+static void images_stay(bool one_size) {
   enum { SIZES = 10, MOST_SIDE = 40 };
   const heddle_setting settings[] = {{"threads", "2"}, {"log", "off"}, {"layers", "off"}};
   const heddle_model_options o = {.struct_size = sizeof o, .devices = "cpu"};
@@ -289,7 +288,8 @@ static void images_allocate_nothing(void **state) {
   heddle_executor *ex;
   static sketch s;
   memset(&s, 0, sizeof s);
-  int in = put_input(&s, "x", "[1,3,\"h\",\"w\"]", "\"float32\""), w = put_input(&s, "w", "[8,3,3,3]", "\"float32\"");
+  int in = put_input(&s, "x", "[\"n\",3,\"h\",\"w\"]", "\"float32\""),
+      w = put_input(&s, "w", "[8,3,3,3]", "\"float32\"");
   int y = NODE(&s, "Relu", "r", NULL, NODE(&s, "Conv", "c", NULL, in, w));
   put_head(&s, NODE(&s, "GlobalAveragePool", "g", NULL, NODE(&s, "Add", "a", NULL, y, NODE(&s, "Sin", "s", NULL, y))));
   heddle_graph *graph = graph_of(&s);
@@ -298,7 +298,8 @@ static void images_allocate_nothing(void **state) {
   OK(heddle_model_create(ctx, graph, params, &o, &model, &err));
   OK(heddle_executor_create(model, &ex, &err));
   for (int i = 0; i < SIZES; i++) {
-    const int64_t shape[] = {1, 3, i < 3 ? MOST_SIDE - i : MOST_SIDE - 3 * i, MOST_SIDE - 2 * i};
+    const int64_t sized[] = {1, 3, i < 3 ? MOST_SIDE - i : MOST_SIDE - 3 * i, MOST_SIDE - 2 * i};
+    const int64_t counted[] = {SIZES - i, 3, MOST_SIDE, MOST_SIDE}, *shape = one_size ? counted : sized;
     OK(heddle_tensor_create(NULL, HEDDLE_FLOAT32, shape, 4, &x[i], &err));
     memset(heddle_tensor_data(x[i]), 0, (size_t)heddle_tensor_bytes(x[i]));
   }
@@ -317,6 +318,12 @@ static void images_allocate_nothing(void **state) {
   heddle_params_release(params);
   heddle_graph_release(graph);
   heddle_context_release(ctx);
+}
+
+static void images_allocate_nothing(void **state) {
+  (void)state;
+  images_stay(false);
+  images_stay(true);
 }
 
 /* The n-th call of a kind fails: an error or none, and the same and other lengths are right afterwards. */
@@ -455,6 +462,68 @@ static void maxima_of_dimensions(void **state) {
   }
 }
 
-CASES(CASE(maxima_of_dimensions), CASE(a_program_grows_and_is_resized), CASE(launches_stay),
-      CASE(a_length_is_as_if_planned), CASE(lengths_allocate_nothing), CASE(images_allocate_nothing),
-      CASE(calls_fail_in_a_resize), CASE(threads_share_a_root), CASE(shapes_are_planned_each_for_itself))
+static void run_square(heddle_executor *ex, int64_t n, int64_t m) {
+  const int64_t shape[] = {n, m};
+  heddle_tensor *x = floats(shape, 2, -1, 0.25f), *out = NULL;
+  OK(heddle_executor_set_input(ex, 0, x, &err));
+  OK(heddle_executor_run(ex, HEDDLE_FOREVER, &err));
+  OK(heddle_executor_view_output(ex, 0, &out, &err));
+  for (int64_t i = 0; i < n * m; i++) {
+    const float from = data_of(x)[i % n * m + i / n], want = from > 0 ? from : 0;
+    if (memcmp(&data_of(out)[i], &want, sizeof want) != 0) fail_msg("%d x %d: element %d", (int)n, (int)m, (int)i);
+  }
+  heddle_tensor_release(out);
+  heddle_tensor_release(x);
+}
+
+/* Which dimensions of the operand and the result of the last region the plugin is told are open. */
+static void expect_open(heddle_executor *ex, uint32_t operand, uint32_t result, uint64_t grown) {
+  const heddle__program *root = program_of(ex)->root;
+  assert_non_null(root);
+  const heddle__plan *plan = root->plan;
+  const heddle_pregion *ask = plan->regions[plan->n_regions - 1].ask;
+  const heddle_pvalue *values = ask->values.data;
+  assert_int_equal(ask->flags & HEDDLE_REGION_OPEN, HEDDLE_REGION_OPEN);
+  assert_int_equal(values[ask->inputs[0]].open_dims, operand);
+  assert_int_equal(values[ask->outputs[0]].open_dims, result);
+  assert_int_equal(growths(ex), grown);
+}
+
+/* Of an input's dimensions those are open that have changed; a first change in another one makes another root, also where
+ * it gets smaller. */
+static void plugins_know_what_is_open(void **state) {
+  (void)state;
+  for (int p = 0; p < PLACES - 1; p++) {
+    static sketch s;
+    memset(&s, 0, sizeof s);
+    int x = put_input(&s, "x", "[\"n\",\"m\"]", "\"float32\"");
+    put_head(&s, NODE(&s, "Transpose", "t", NULL, NODE(&s, "Relu", "r", NULL, x)));
+    const heddle_setting settings[] = {{"threads", "1"}, {"log", "off"}};
+    const heddle_model_options o = {.struct_size = sizeof o, .devices = places[p]};
+    heddle_context *ctx;
+    heddle_model *model;
+    heddle_executor *ex;
+    heddle_graph *graph = graph_of(&s);
+    OK(heddle_context_create(settings, 2, NULL, NULL, &ctx, &err));
+    OK(heddle_model_create(ctx, graph, NULL, &o, &model, &err));
+    OK(heddle_executor_create(model, &ex, &err));
+    run_square(ex, 4, 6);
+    run_square(ex, 7, 6);
+    expect_open(ex, 1, 2, 1);
+    run_square(ex, 1, 6);
+    expect_open(ex, 1, 2, 1);
+    run_square(ex, 3, 5);
+    expect_open(ex, 3, 3, 2);
+    run_square(ex, 8, 2);
+    expect_open(ex, 3, 3, 2);
+    heddle_executor_release(ex);
+    heddle_model_release(model);
+    heddle_graph_release(graph);
+    heddle_context_release(ctx);
+  }
+}
+
+CASES(CASE(maxima_of_dimensions), CASE(plugins_know_what_is_open), CASE(a_program_grows_and_is_resized),
+      CASE(launches_stay), CASE(a_length_is_as_if_planned), CASE(lengths_allocate_nothing),
+      CASE(images_allocate_nothing), CASE(calls_fail_in_a_resize), CASE(threads_share_a_root),
+      CASE(shapes_are_planned_each_for_itself))

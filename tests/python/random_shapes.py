@@ -47,6 +47,8 @@ class Net:
         self.names = {"b": drawn(self.rand, 1, 3), "n": drawn(self.rand, 1, 40), "h": drawn(self.rand, 1, 24),
                       "w": drawn(self.rand, 1, 24), "m": drawn(self.rand, 1, 12)}
         width = self.rand.choice([1, 3, 4, 8, 12, 16])
+        if images and self.rand.random() < 0.4:  # only their number changes
+            self.names.update(b=drawn(self.rand, 1, 6), h=self.rand.randint(1, 24), w=self.rand.randint(1, 24))
         if images:
             self.input("x", ["b", width, "h", "w"])
             if self.rand.random() < 0.3:
@@ -73,7 +75,7 @@ class Net:
     # ---- what forms are made of
 
     def input(self, name, dims):
-        self.inputs[name] = dims
+        dims = self.inputs[name] = [self.names[d] if isinstance(self.names.get(d), int) else d for d in dims]
         self.values.append(Value(name, [self.names[d] if isinstance(d, str) else d for d in dims]))
 
     def any(self):

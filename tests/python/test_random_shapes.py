@@ -39,8 +39,9 @@ def plan_of(ex):
     return json.loads(text.value)
 
 
-def images(seed):
-    """Conv in one to three dimensions with what follows it, of images that change: the model, and shapes of its input."""
+def images(seed, one_size=False):
+    """Conv in one to three dimensions with what follows it, of images that change, or only change their number: the model, and
+    shapes of its input."""
     rand, rng = random.Random(seed), np.random.default_rng(seed)
     rank = rand.choice([1, 2, 2, 2, 3])
     each, groups = rand.choice([(1, 1), (3, 1), (16, 1), (1, 6), (4, 2), (40, 1)]), rand.choice([1, 1, 2])
@@ -49,7 +50,9 @@ def images(seed):
     strides, dilations = [rand.choice([1, 1, 2, 3]) for _ in range(rank)], [rand.choice([1, 1, 2]) for _ in range(rank)]
     pads = [rand.randint(0, k) for k in kernel * 2]
     attrs = dict(auto_pad=rand.choice(["SAME_UPPER", "SAME_LOWER"])) if rand.random() < 0.2 else dict(pads=pads, dilations=dilations)
-    weights = [rng.standard_normal((out, channels // (each[1] * groups), *kernel)) * 0.2, rng.standard_normal(out)]
+    fan = channels // (each[1] * groups)
+    small = min(0.2, 2 / np.sqrt(fan * np.prod(kernel)))  # or a Sin of what is large shows how it was rounded
+    weights = [rng.standard_normal((out, fan, *kernel)) * small, rng.standard_normal(out)]
     names = ["w", "bias"][:rand.randint(1, 2)]
     nodes, last = [helper.make_node("Conv", ["x", *names], ["y0"], group=each[1] * groups, strides=strides, **attrs)], "y0"
     for k in range(rand.randint(0, 4)):
@@ -65,20 +68,25 @@ def images(seed):
         last = f"y{k + 1}"
     tensors = [numpy_helper.from_array(np.asarray(a, np.float32), n)
                for n, a in [*zip(["w", "bias"], weights), *zip(names[len(names) - len(weights) + 2:], weights[2:]), ("least", -0.5), ("most", 6)]]
-    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", channels, *"dhw"[:rank]])
+    size = [rand.randint((k - 1) * 2 + 1, 30) for k in kernel] if one_size else [*"dhw"[:rank]]
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", channels, *size])
     graph = helper.make_graph(nodes, "images", [info], [helper.make_tensor_value_info(last, TensorProto.FLOAT, None)], tensors)
     least = [(k - 1) * 2 + 1 for k in kernel]
     shapes = [[rand.choice([1, 1, 2, 3]), channels, *(rand.randint(n, rand.choice([n + 3, 30 if rank > 1 else 200])) if n < 30 else n
                for n in least)] for _ in range(12)]
+    if one_size:
+        shapes = [[rand.choice([1, 2, 3, 4, 7, 8]), channels, *size] for _ in range(8)]
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), shapes
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(6))
 def test_images_change(tmp_path, part):
-    """With oneDNN and vectors nothing is planned or prepared for a size of an image: after the second one all steps are resized."""
+    """With oneDNN and vectors nothing is planned or prepared for a size of an image, nor for a number of images: after the
+    second one all steps are resized."""
     wide = "oneDNN" in heddle("devices", "--json").out and "avx2" in Path("/proc/cpuinfo").read_text()
+    one_size, part = part >= 3, part % 3
     for seed in ONLY or range(part, sizes.count(45), 3):
-        model, shapes = images(seed)
+        model, shapes = images(seed, one_size)
         theirs, path, rng = session_of(model), tmp_path / "images.onnx", np.random.default_rng(seed)
         path.write_bytes(model.SerializeToString())
         ctx = capi.Context(threads=1 + part, optimize="off" if seed % 4 == 0 else "on")
