@@ -6,9 +6,13 @@ static const struct {
                          uint32_t *made, bool *only, heddle_error *err);
   heddle_status (*prepare)(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
                            onednn_special **out, uint32_t *made, heddle_error *err);
-} kinds[] = {{attention_query, attention_prepare}, {softmax_query, softmax_prepare},
-             {mean_query, mean_prepare},           {onednn_int8_query, onednn_int8_prepare},
-             {patches_query, patches_prepare},     {winograd_pack_query, winograd_pack_prepare}};
+} kinds[] = {{attention_query, attention_prepare},
+             {softmax_query, softmax_prepare},
+             {mean_query, mean_prepare},
+             {split_query, split_prepare},
+             {onednn_int8_query, onednn_int8_prepare},
+             {patches_query, patches_prepare},
+             {winograd_pack_query, winograd_pack_prepare}};
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 

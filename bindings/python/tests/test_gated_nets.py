@@ -93,3 +93,22 @@ def test_a_gated_block(threads, channels):
         moved = [r["label"] for r in plan["regions"] if r["kind"] == "reorder"]
         assert len(moved) <= 2, moved
     assert sum("Swish" in step["label"] for step in plan["steps"]) == 4
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (8, 24, 32), (20, 12)], ids=str)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_split_between_convolutions(threads, sizes, batch):
+    """As YOLO has it: parts go on alone, and are joined again. Parts that are no whole blocks are split row-major."""
+    n = Net((batch, 6, 30, 34))
+    y = n.silu(n.conv("x", sum(sizes), 3))
+    parts = [f"part{k}" for k in range(len(sizes))]
+    n.nodes.append(helper.make_node("Split", [y, n.constant(np.array(sizes, np.int64))], parts, name="split", axis=1))
+    n.channels.update(zip(parts, sizes))
+    y = n.node("Concat", [*parts, n.silu(n.conv(parts[-1], 16, 3))], sum(sizes) + 16, axis=1)
+    y = n.conv(y, 24)
+    model = n.model([y, parts[0]], threads)
+    image = n.rng.standard_normal(n.shape).astype(np.float32)
+    got = model.run(None, {"x": image})
+    want = n.model([y, parts[0]], heddle.Context({"cpu.onednn": "off", "optimize": "off"})).run(None, {"x": image})
+    for a, b in zip(got, want):
+        assert np.max(np.abs(a - b)) <= 4e-6 * np.max(np.abs(b))
