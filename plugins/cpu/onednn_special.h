@@ -1,6 +1,6 @@
-/* Regions that are computed by more than one primitive, or by none: attention, Softmax, means of images, Split, quantised products and sums, Conv over
- * images that change their size, and the packing of a kernel for Winograd. They are asked before the walk over plans, and are
- * prepared as what onednn_op only holds. */
+/* Regions that are computed by more than one primitive, or by none: attention, Softmax, means of images, Split, quantised
+ * products and sums, Conv over images that change their size, and the packing of a kernel for Winograd. They are asked before
+ * the walk over plans, and are prepared as what onednn_op only holds. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
 
