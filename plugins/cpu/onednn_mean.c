@@ -1,6 +1,6 @@
-/* The mean of each channel's image, which squeeze-and-excitation and classifiers take, from where a convolution left it: in
- * blocks of channels, channels last or row-major. GlobalAveragePool, and ReduceMean over all dimensions of an image. oneDNN's
- * own adds numbers one by one, and has no vectors for most shapes. */
+/* The mean of each channel's image, which squeeze-and-excitation and classifiers take, from where a convolution left
+ * it: in blocks of channels, channels last or row-major. GlobalAveragePool, and ReduceMean over all dimensions of an
+ * image. oneDNN's own adds numbers one by one, and has no vectors for most shapes. */
 #include "cpu.h"
 #include "onednn_special.h"
 

@@ -1,5 +1,5 @@
-/* The sums of onednn_mean.c for one size of vectors. No include guard: it is read once for each. Numbers are added in float32
- * a few at a time, and what comes of these in double. */
+/* The sums of onednn_mean.c for one size of vectors. No include guard: it is read once for each. Numbers are added in
+ * float32 a few at a time, and what comes of these in double. */
 
 /* The sums of 4 vectors of channels: a pixel's lie side by side, those of the next `step` floats behind. */
 TARGET static void NAME(sum_columns)(const float *x, int64_t pixels, int64_t step, double *sums) {

@@ -1,5 +1,5 @@
-/* Split of whole blocks of channels, in the layout of blocks that convolutions leave. oneDNN has none. The plain kernel is for
- * what is row-major; channels last have short pieces, for which a Reorder is as good. */
+/* Split of whole blocks of channels, in the layout of blocks that convolutions leave. oneDNN has none. The plain
+ * kernel is for what is row-major; channels last have short pieces, for which a Reorder is as good. */
 #include "cpu.h"
 #include "onednn_special.h"
 
