@@ -16,7 +16,8 @@ typedef struct opt_cone {
 /* Whether a node may be one of them; n may be NULL. */
 bool opt_is_part(const opt_node *n);
 
-/* Adds n and what it needs, down to x and numbers; false where there is something else. root: which stands where n is to. */
+/* Adds n and what it needs, down to x and numbers; false where there is something else. root: which stands where n is
+ * to. */
 bool opt_cone_grow(opt_cone *c, opt_node *n, const opt_node *root);
 
 /* Nothing else reads what is inside. */

@@ -150,6 +150,9 @@ heddle_layout onednn_plain_layout(dnnl_data_type_t type);
 dnnl_status_t onednn_in_form(const onednn *self, const heddle_pvalue *tensor, onednn_form form,
                              dnnl_memory_desc_t *out);
 
+/* Their token. */
+dnnl_status_t onednn_form_token(const onednn *self, const heddle_pvalue *value, onednn_form form, heddle_layout *out);
+
 /* The token of a descriptor; false where it has none. */
 bool onednn_token_of(const onednn *self, const onednn_view *view, const_dnnl_memory_desc_t md, heddle_layout *out);
 

@@ -256,6 +256,16 @@ bool onednn_token_of(const onednn *self, const onednn_view *given, const_dnnl_me
   return false;
 }
 
+dnnl_status_t onednn_form_token(const onednn *self, const heddle_pvalue *value, onednn_form form, heddle_layout *out) {
+  dnnl_memory_desc_t md = NULL;
+  onednn_view view;
+  dnnl_status_t s = onednn_in_form(self, value, form, &md);
+  if (s == dnnl_success && (!onednn_view_of(value, 0, false, &view) || !onednn_token_of(self, &view, md, out)))
+    s = dnnl_unimplemented;
+  if (md != NULL) dnnl_memory_desc_destroy(md);
+  return s;
+}
+
 /* ---------------------------------------------------------------- parts of tensors */
 
 /* Is dim the slowest of those that are not 1, and does `from` lie between its blocks? */

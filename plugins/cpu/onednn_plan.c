@@ -65,10 +65,20 @@ static dnnl_data_type_t type_of(const_dnnl_primitive_desc_t pd, int arg) {
   return md == NULL || dnnl_memory_desc_query(md, dnnl_query_data_type, &type) != dnnl_success ? dnnl_f32 : type;
 }
 
+/* Convolutions of AVX2, where the kernels for channels last lead but for depthwise ones: in the same measure, 0.83 of the
+ * nanoseconds on such a CPU. */
+static const struct {
+  const char *name;
+  double each, grouped;
+} of_avx2[] = {{"jit:avx2", 0.0195, 0.0232}, {"brgconv:avx2", 0.0166, 0.0192}, {"brdgmm_dw:avx2", 0.04, 0.055}};
+
 double onednn_product_cost(const_dnnl_primitive_desc_t pd, double products, bool grouped) {
   const char *name = "";
   dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
   double each = 0.0172;
+  for (size_t i = 0; i < sizeof of_avx2 / sizeof of_avx2[0]; i++)
+    if (strcmp(name, of_avx2[i].name) == 0)
+      return CALL_NS + products * (grouped ? of_avx2[i].grouped : of_avx2[i].each);
   if (strstr(name, "ref") != NULL) each = 2; /* several times slower than ours */
   else if (strstr(name, "brg") != NULL) each = 0.0178;
   else if (strstr(name, "gemm") != NULL) each = grouped ? 0.8 : 0.018;

@@ -8,6 +8,8 @@ static const struct {
                            onednn_special **out, uint32_t *made, heddle_error *err);
 } kinds[] = {{attention_query, attention_prepare},
              {softmax_query, softmax_prepare},
+             {mean_query, mean_prepare},
+             {split_query, split_prepare},
              {onednn_int8_query, onednn_int8_prepare},
              {patches_query, patches_prepare},
              {winograd_pack_query, winograd_pack_prepare}};

@@ -1,6 +1,6 @@
-/* Regions that are computed by more than one primitive, or by none: attention, Softmax, quantised products and sums, Conv over
- * images that change their size, and the packing of a kernel for Winograd. They are asked before the walk over plans, and are
- * prepared as what onednn_op only holds. */
+/* Regions that are computed by more than one primitive, or by none: attention, Softmax, means of images, Split, quantised
+ * products and sums, Conv over images that change their size, and the packing of a kernel for Winograd. They are asked before
+ * the walk over plans, and are prepared as what onednn_op only holds. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_SPECIAL_H
 
@@ -42,6 +42,14 @@ heddle_status softmax_query(const onednn *self, const heddle_pregion *region, he
                             uint32_t *made, bool *only, heddle_error *err);
 heddle_status softmax_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
                               onednn_special **out, uint32_t *made, heddle_error *err);
+heddle_status mean_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                         uint32_t *made, bool *only, heddle_error *err);
+heddle_status mean_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                           onednn_special **out, uint32_t *made, heddle_error *err);
+heddle_status split_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
+                          uint32_t *made, bool *only, heddle_error *err);
+heddle_status split_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,
+                            onednn_special **out, uint32_t *made, heddle_error *err);
 heddle_status onednn_int8_query(const onednn *self, const heddle_pregion *region, heddle_offer_fn offer, void *sink,
                                 uint32_t *made, bool *only, heddle_error *err);
 heddle_status onednn_int8_prepare(onednn *self, const heddle_pregion *region, uint32_t offer, cpu_operand *operands,

@@ -39,7 +39,7 @@ set_property(SOURCE ${fast_kernels} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:
 
 # Winograd's loops are written for registers; their speed is the compiler's full effort's.
 set(winograd_sources ${sources})
-list(FILTER winograd_sources INCLUDE REGEX "/(winograd_(input|product|output|weights)|onednn_patches_(sum|tile))\\.c$")
+list(FILTER winograd_sources INCLUDE REGEX "/(winograd_(input|product|output|weights)|onednn_patches_(sum|tile)|onednn_mean)\\.c$")
 set_source_files_properties(${winograd_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2;${kernel_code}>")
 
 # oneDNN 3.x, which scripts/setup puts into the Python environment; other versions have another API, and some

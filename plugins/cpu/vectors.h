@@ -1,5 +1,6 @@
-/* Vectors of float32 as macros, for kernels that are compiled for AVX-512 and for AVX2: VECTORS_WIDE is 1 or 0 where this is
- * included. No include guard: it is read once for each, and files that need no more than one size read it once. */
+/* Vectors of float32 as macros, for kernels that are compiled for AVX-512 and for AVX2: VECTORS_WIDE is 1 or 0 where
+ * this is included. No include guard: it is read once for each, and files that need no more than one size read it
+ * once. */
 #include <immintrin.h>
 
 #undef TARGET
@@ -23,7 +24,8 @@
 #undef V_ROUND
 #undef V_SCALE
 
-/* V_MAX and V_MIN give the second where one is NaN; V_MINUS_SIZE is -|x|; V_BY_SIGN(x, a, b) is a where x is below 0. */
+/* V_MAX and V_MIN give the second where one is NaN; V_MINUS_SIZE is -|x|; V_BY_SIGN(x, a, b) is a where x is below 0.
+ * */
 #if VECTORS_WIDE
 #define TARGET __attribute__((target("avx512f,avx512dq,fma")))
 #define NAME(x) x##_512

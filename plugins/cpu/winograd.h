@@ -14,9 +14,9 @@ enum {
   WINOGRAD_KINDS = 4 /* for each number of lanes */
 };
 
-/* How a convolution is cut: tiles of m results, kernels of r, tile = m + r - 1 positions; lanes are channels of a block, the
- * floats of a vector: 16 or 8. Two blocks of result channels, a group, are multiplied together; the last group may be a
- * block. */
+/* How a convolution is cut: tiles of m results, kernels of r, tile = m + r - 1 positions; lanes are channels of a
+ * block, the floats of a vector: 16 or 8. Two blocks of result channels, a group, are multiplied together; the last
+ * group may be a block. */
 typedef struct winograd_kind {
   int32_t m, r, tile, lanes;
 } winograd_kind;
@@ -29,13 +29,15 @@ int32_t winograd_lanes(uint32_t block);
 
 /* ---- winograd_weights.c ---- */
 
-/* The token of a kernel [O, C, r, r] transformed for a kind: groups of result channels, then positions of the tile, then
- * channels in whole blocks, then the group's channels. Both are false for a token or a tensor that is none of these. */
+/* The token of a kernel [O, C, r, r] transformed for a kind: groups of result channels, then positions of the tile,
+ * then channels in whole blocks, then the group's channels. Both are false for a token or a tensor that is none of
+ * these. */
 heddle_layout winograd_token(const winograd_kind *kind);
 bool winograd_is_token(heddle_layout token, const winograd_kind **kind);
 bool winograd_weight_bytes(const heddle_pvalue *tensor, heddle_layout token, uint64_t *bytes);
 
-/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. Needs the kind's vectors. */
+/* Transforms row-major weights, in double; dst has the bytes that winograd_weight_bytes gave. Needs the kind's
+ * vectors. */
 void winograd_pack(const heddle_pvalue *tensor, const winograd_kind *kind, float *dst);
 
 /* ---- a convolution, planned ---- */
@@ -56,8 +58,8 @@ typedef struct winograd_post {
   uint32_t slot;
 } winograd_post;
 
-/* Strides are in floats. A unit of work is unit_rows rows of tiles (through all images); or, by_groups, a group of result
- * channels, for which unit_rows are all rows. */
+/* Strides are in floats. A unit of work is unit_rows rows of tiles (through all images); or, by_groups, a group of
+ * result channels, for which unit_rows are all rows. */
 typedef struct winograd_plan {
   winograd_kind kind;
   int64_t images, height, width, out_height, out_width, top, left;

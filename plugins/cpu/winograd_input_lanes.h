@@ -1,7 +1,7 @@
-/* Input tiles into Winograd's domain, a vector of channels at a time: B^T d B, where row i of B^T has the coefficients of the
- * product of (x - point) over all points but point i. Points come in pairs of one magnitude, so that rows of a pair
- * differ in the sign of their odd half only. Coefficients are exact in float32.
- * For one size of vectors; no include guard. */
+/* Input tiles into Winograd's domain, a vector of channels at a time: B^T d B, where row i of B^T has the coefficients
+ * of the product of (x - point) over all points but point i. Points come in pairs of one magnitude, so that rows of a
+ * pair differ in the sign of their odd half only. Coefficients are exact in float32. For one size of vectors; no
+ * include guard. */
 /* by times a, and plus. */
 #undef TIMES
 #define TIMES(by, a, plus) V_MULADD(V_SET(by), a, plus)
