@@ -93,6 +93,34 @@ static void many_times(kit *k) {
   k->t.stream.close(s);
 }
 
+/* A recording of many pieces of work, each of which shows. */
+static void many_pieces(kit *k) {
+  enum { PIECES = 500, EACH = 16 };
+  heddle_pstream *s = kit_stream(k, k->dev);
+  heddle_pbuffer *x = room(k), *y = room(k);
+  for (uint32_t i = 0; i < PIECES / 2; i++) kit_fill(k, s, x, (uint64_t)i * EACH, EACH, 1000 + i);
+  kit_fill(k, s, y, 0, BYTES, 7);
+  kit_sync(k, s);
+  begin(k, s);
+  for (uint32_t i = 0; i < PIECES / 2; i++) {
+    kit_d2d(k, s, y, (uint64_t)i * EACH, x, (uint64_t)i * EACH, EACH);
+    kit_fill(k, s, x, (uint64_t)i * EACH, EACH, 2000 + i);
+  }
+  heddle_pgraph *graph = end(k, s);
+  for (uint32_t round = 1; round <= 2; round++) {
+    replay(k, graph, s);
+    kit_sync(k, s);
+    for (uint32_t i = 0; i < PIECES / 2; i++) {
+      kit_words(k, s, y, (uint64_t)i * EACH, EACH, round * 1000 + i, "what one of 250 recorded copies brought");
+      kit_words(k, s, x, (uint64_t)i * EACH, EACH, 2000 + i, "what one of 250 recorded fills wrote");
+    }
+  }
+  k->t.capture.free(graph);
+  kit_free(k, k->dev, x);
+  kit_free(k, k->dev, y);
+  k->t.stream.close(s);
+}
+
 static void order(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   heddle_pbuffer *x = room(k), *y = room(k), *z = room(k);
@@ -335,6 +363,7 @@ static void required(kit *k) {
 KIT_GROUP(kit_capture, "capture",
           {"capture/required", "a plugin that has captures has the whole table", KIT_STAGE_ENTRY, 0, 0, required, NULL},
           ON_DEVICE("records", "between begin and end work is recorded instead of run", records),
+          ON_DEVICE("many-pieces", "all that is recorded is replayed, however much it is", many_pieces),
           ON_DEVICE("many-times", "one recording is replayed any number of times", many_times),
           ON_DEVICE("order", "a replay is work of its stream, in order with the rest", order),
           ON_DEVICE("other-stream", "a replay may be on another stream of the device", other_stream),

@@ -145,6 +145,14 @@ void kit_fences_wait_value(kit *k) {
   kit_fails(k, status, HEDDLE_ETIMEOUT, HEDDLE_ETIMEOUT, "stream.sync over a wait for 10 on a fence that is at 9");
   kit_fence_raise(k, fence, UINT64_C(0x500000000));
   kit_sync(k, s);
+  wait(k, s, fence, UINT64_C(0x900000005));
+  kit_submit(k, s);
+  kit_fence_raise(k, fence, UINT64_C(0x600000000));
+  status = k->t.stream.sync(s, 30000000, &k->err);
+  kit_fails(k, status, HEDDLE_ETIMEOUT, HEDDLE_ETIMEOUT,
+            "stream.sync over a wait for 0x900000005 on a fence that is at 0x600000000");
+  kit_fence_raise(k, fence, UINT64_C(0x900000005));
+  kit_sync(k, s);
   kit_fence_free(k, fence);
   k->t.stream.close(s);
 }

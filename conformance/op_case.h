@@ -155,6 +155,7 @@ void op_ready_free(kit *k, op_ready *ready);
 #define OP_TWICE UINT32_C(4)   /* run two times, the second time with other bytes where the results go */
 #define OP_ROW UINT32_C(16)    /* run many times before the sync */
 #define OP_GONE UINT32_C(32)   /* the region and the slices are gone as soon as prepare and bind have returned */
+#define OP_SAME UINT32_C(64)   /* the second operand is the first's bytes: both have the same values */
 #define OP_MOVED UINT32_C(8) /* with OP_ARENA, of launches that are resized: in another buffer than when it was bound */
 
 /* Waits for work that the device's driver may have to compile first: longer than kit_sync does. */
@@ -172,6 +173,7 @@ typedef struct op_launched op_launched;
 op_launched *op_launch_begin(kit *k, heddle_pdevice *dev, heddle_pstream *stream, const op_ready *ready, uint32_t how,
                              int32_t pair);
 void op_launch_run(op_launched *l, const op_want *want);
+void op_launch_row(op_launched *l, uint32_t n); /* n runs without a sync, fewer where the queue is full */
 void op_launch_refill(op_launched *l);
 void op_launch_end(op_launched *l);
 

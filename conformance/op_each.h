@@ -31,6 +31,10 @@ void op_refused_resize(kit *k);
 void op_sizes(kit *k);
 void op_sizes_words(kit *k, void (*each)(void *sink, const char *word), void *sink);
 
+/* The cases numerics/repeats and numerics/same-operands (repeats.c). */
+void op_repeats(kit *k);
+void op_same_operands(kit *k);
+
 /* op_forms.c */
 void op_newer(kit *k);
 void op_older(kit *k);

@@ -10,6 +10,8 @@ static const op_line lines[] = {
   {"Col2Im", "fd", "T[1,8,12] l=4,5 l=2,2 > T[1,2,4,5]", 18},
   {"Compress", ALL, "T[4,3] B=1,0,1,1 > T[3,3] ; axis=0", 13},
   {"Concat", ALL, "T[2,3] T[2,5] > T[2,8] ; axis=1", 13}, {"Concat", "f", "T[2,3] T[4,3] T[1,3] > T[7,3] ; axis=0", 13},
+  {"Concat", "f", "T[2,3] T[2,5] > T[2,8] ; axis=-1", 13}, {"Split", "f", "T[3,6] > T[3,3] T[3,3] ; axis=-1", 13},
+  {"Gather", "f", "T[5,7] l[2]{-7,6} > T[5,2] ; axis=-1", 13}, {"Flatten", "f", "T[2,3,5] > T[6,5] ; axis=-1", 13},
   {"Concat", "f", "T[2,0,3] T[2,2,3] > T[2,2,3] ; axis=-2", 13}, {"Concat", "f", "T[3,37] > T[3,37] ; axis=0", 13},
   {"Concat", "fA", "T[3,1,33] T[3,1,33] T[3,2,33] T[3,1,33] > T[3,5,33] ; axis=1", 13},
   {"Constant", "f", "> f[3] ; value_floats~~0.5,-1,2", 13}, {"Constant", "f", "> l[2] ; value_ints:3,-4", 13},

@@ -26,7 +26,10 @@ static void words_of(launch *l, int32_t pair) {
   char text[512];
   op_text(l->ready->c, text, sizeof text);
   snprintf(l->words, sizeof l->words, "%s%s%s%s", text, (how & OP_ARENA) != 0 ? ", operands in one buffer" : "",
-           (how & OP_SHIFTED) != 0 ? ", operands at offsets" : "", pair >= 0 ? ", in place" : "");
+           (how & OP_SHIFTED) != 0 ? ", operands at offsets"
+           : (how & OP_SAME) != 0  ? ", both operands in the same memory"
+                                   : "",
+           pair >= 0 ? ", in place" : "");
 }
 
 static uint64_t alignment(const launch *l) {
@@ -84,6 +87,7 @@ static void lay_out(launch *l, int32_t pair) {
   for (uint32_t i = 0; i < n; i++) {
     place *p = all[i];
     if (p == out && in->bytes > 0) continue;
+    if ((how & OP_SAME) != 0 && p == &l->in[1]) continue;
     uint64_t bytes = p == in && out->bytes > in->bytes ? out->bytes : p->bytes;
     if ((how & OP_ARENA) != 0 && !bare) {
       p->offset = at;
@@ -97,6 +101,7 @@ static void lay_out(launch *l, int32_t pair) {
     piece *one = new_piece(l, up(at, 4));
     for (uint32_t i = 0; i < n; i++) all[i]->in = one;
   }
+  if ((how & OP_SAME) != 0) l->in[1].in = l->in[0].in, l->in[1].offset = l->in[0].offset;
   if (out != NULL && in->bytes > 0) {
     out->in = in->in;
     out->offset = in->offset;
@@ -300,16 +305,20 @@ launch *op_launch_begin(kit *k, heddle_pdevice *dev, heddle_pstream *stream, con
   return l;
 }
 
-void op_launch_run(launch *l, const op_want *want) {
+void op_launch_row(launch *l, uint32_t n) {
   kit *k = l->k;
   char what[sizeof l->words + 32];
   snprintf(what, sizeof what, "op.run of %s", l->words);
-  kit_ok(k, k->t.op.run(l->made, &k->err), what);
-  for (uint32_t i = 0; i < ROW && (l->how & OP_ROW) != 0; i++) {
+  for (uint32_t i = 0; i < n; i++) {
     const heddle_status s = k->t.op.run(l->made, &k->err);
-    if (s == HEDDLE_ELIMIT) break; /* the queue is full */
+    if (i > 0 && s == HEDDLE_ELIMIT) break; /* the queue is full */
     kit_ok(k, s, what);
   }
+}
+
+void op_launch_run(launch *l, const op_want *want) {
+  kit *k = l->k;
+  op_launch_row(l, (l->how & OP_ROW) != 0 ? ROW + 1 : 1);
   op_sync(k, l->stream);
   look(l, want);
 }

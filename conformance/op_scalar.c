@@ -79,12 +79,24 @@ static void add_one(const maker *m, const char *types) {
   if (a[0] == '\0' && to == 'T') add(m, "fd", keep("T[7,37]{-120,120} > T[7,37]"));
 }
 
+/* Integers that wrap: numbers of the type's whole range, of operators that are defined for all of them. */
+static void add_overflow(const maker *m) {
+  static const char *const all[] = {"Add", "Sub", "Mul", NULL};
+  static const struct {
+    const char *type, *range;
+  } ranges_of[] = {{"a", "{-128,127}"}, {"A", "{0,255}"}, {"s", "{-32768,32767}"}, {"i", "{-2147483648,2147483647}"}};
+  for (size_t i = 0; all[i] != NULL; i++)
+    for (size_t t = 0; strcmp(all[i], m->op) == 0 && t < COUNT(ranges_of); t++)
+      add(m, ranges_of[t].type, keep("T[3,37]%s T[3,37]%s > T[3,37]", ranges_of[t].range, ranges_of[t].range));
+}
+
 static void add_two(const maker *m, const char *types) {
   static const struct {
     const char *a, *b, *to;
   } shapes[] = {{"[3,2,7]", "[2,1]", "[3,2,7]"},
                 {"[2,1,5]", "[3,1]", "[2,3,5]"},
                 {"[]", "[4]", "[4]"},
+                {"[]", "[]", "[]"},
                 {"[1]", "[1]", "[1]"},
                 {"[0,3]", "[3]", "[0,3]"},
                 {"[4,3,1,9]", "[1,3,5,1]", "[4,3,5,9]"},
@@ -96,6 +108,7 @@ static void add_two(const maker *m, const char *types) {
   const char to = m->result;
   add(m, types, keep("T[3,37]%s T[3,37]%s > %c[3,37]%s", a, b, to, m->attributes));
   if (m->attributes[0] != '\0') return;
+  add_overflow(m);
   add(m, strchr(m->types, 'f') != NULL ? "fiB" : first_type(m), keep("T[5,33]%s T[33]%s > %c[5,33]", a, b, to));
   if (strchr(m->types, 'f') != NULL) add(m, "f", keep("T[23,1]?%s T[23]?%s > %c[23,23]", a, b, to));
   for (size_t i = 0; i < COUNT(shapes); i++)

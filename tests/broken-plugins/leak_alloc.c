@@ -1,6 +1,6 @@
 /* Each buffer keeps a block of malloc's.
  * caught by: leaks/buffers
- * and by: leaks/%
+ * and by: process/globals leaks/%
  * says: bytes of malloc grow */
 #include "base.h"
 

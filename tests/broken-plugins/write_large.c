@@ -1,5 +1,5 @@
 /* A large write reads its source after it has returned.
- * caught by: copy/write-reused
+ * caught by: copy/write-behind
  * and by: copy/% memory/% threads/% numerics/%
  * says: memory that the host then used again */
 #include "base.h"
