@@ -158,6 +158,7 @@ static void softmax_columns(const ref_op *op, void *const *inputs, void *const *
   }
 }
 
+#ifndef HEDDLE_NO_LANES /* a build for its size has one loop for rows */
 /* Rows that are short, as columns. */
 static void softmax_short(const ref_op *op, void *const *inputs, void *const *outputs, void *workspace, uint64_t first,
                           uint64_t last) {
@@ -173,6 +174,7 @@ static void softmax_short(const ref_op *op, void *const *inputs, void *const *ou
     ref_turn(sizeof *in, out, n, rows, (float *)outputs[0] + at);
   }
 }
+#endif
 
 heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err) {
   ref_softmax *f = &op->u.softmax;
@@ -199,8 +201,13 @@ heddle_status ref_plan_softmax(const ref_node *n, ref_op *op, heddle_error *err)
   for (int32_t i = (int32_t)axis + 1; i < x->ndim; i++) f->inner *= x->shape[i];
   uint64_t outer = count / (uint64_t)f->n / (uint64_t)f->inner;
   uint64_t across = ((uint64_t)f->inner + COLUMNS - 1) / COLUMNS;
-  if (f->inner == 1 && f->n <= REF_TURN_SHORT) ref_set_work(op, softmax_short, outer, 15.0 * (double)count, 0);
-  else if (f->inner == 1) ref_set_work(op, softmax_rows, outer, 15.0 * (double)count, 0);
+#ifndef HEDDLE_NO_LANES
+  if (f->inner == 1 && f->n <= REF_TURN_SHORT) {
+    ref_set_work(op, softmax_short, outer, 15.0 * (double)count, 0);
+    return HEDDLE_OK;
+  }
+#endif
+  if (f->inner == 1) ref_set_work(op, softmax_rows, outer, 15.0 * (double)count, 0);
   else ref_set_work(op, softmax_columns, outer * across, 15.0 * (double)count, 0);
   return HEDDLE_OK;
 }
