@@ -45,6 +45,7 @@ static void repeat(kit *k, work *w, heddle_pstream *stream) {
     op_values(&w->c, 1 + i % SETS);
     op_launch_refill(l);
     op_launch_row(l, EACH);
+    op_sync(k, stream); /* a queue may be full now */
     op_launch_run(l, w->want[i % SETS]);
   }
   op_launch_end(l);

@@ -191,6 +191,12 @@ static void free_launch(onednn_special_launch *special) {
   host->free(host->ctx, launch);
 }
 
+static void move(onednn_special_launch *special, void *const *inputs, void *const *outputs) {
+  mean_launch *launch = (mean_launch *)special;
+  launch->in = inputs[launch->op->slot];
+  launch->out = outputs[0];
+}
+
 static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,
                           onednn_special_launch **out, heddle_error *err) {
   mean_op *op = (mean_op *)special;
@@ -198,8 +204,8 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   (void)workspace;
   mean_launch *launch = host->alloc(host->ctx, sizeof *launch, _Alignof(mean_launch));
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
-  *launch =
-      (mean_launch){.special = {.free = free_launch, .run = run}, .op = op, .in = inputs[op->slot], .out = outputs[0]};
+  *launch = (mean_launch){.special = {.free = free_launch, .run = run, .move = move}, .op = op};
+  move(&launch->special, inputs, outputs);
   *out = &launch->special;
   return HEDDLE_OK;
 }

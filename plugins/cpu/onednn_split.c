@@ -126,6 +126,12 @@ static void free_launch(onednn_special_launch *special) {
   host->free(host->ctx, launch);
 }
 
+static void move(onednn_special_launch *special, void *const *inputs, void *const *outputs) {
+  split_launch *launch = (split_launch *)special;
+  launch->in = inputs[launch->op->slot];
+  for (uint32_t k = 0; k < launch->op->n; k++) launch->out[k] = outputs[k];
+}
+
 static heddle_status bind(onednn_special *special, void *const *inputs, void *const *outputs, void *workspace,
                           onednn_special_launch **out, heddle_error *err) {
   split_op *op = (split_op *)special;
@@ -133,8 +139,8 @@ static heddle_status bind(onednn_special *special, void *const *inputs, void *co
   (void)workspace;
   split_launch *launch = host->alloc(host->ctx, sizeof *launch, _Alignof(split_launch));
   if (launch == NULL) return p_fail(err, HEDDLE_ENOMEM, 0, "cpu: no memory for a launch");
-  *launch = (split_launch){.special = {.free = free_launch, .run = run}, .op = op, .in = inputs[op->slot]};
-  for (uint32_t k = 0; k < op->n; k++) launch->out[k] = outputs[k];
+  *launch = (split_launch){.special = {.free = free_launch, .run = run, .move = move}, .op = op};
+  move(&launch->special, inputs, outputs);
   *out = &launch->special;
   return HEDDLE_OK;
 }

@@ -112,3 +112,24 @@ def test_split_between_convolutions(threads, sizes, batch):
     want = n.model([y, parts[0]], heddle.Context({"cpu.onednn": "off", "optimize": "off"})).run(None, {"x": image})
     for a, b in zip(got, want):
         assert np.max(np.abs(a - b)) <= 4e-6 * np.max(np.abs(b))
+
+
+@pytest.mark.parametrize("mean", ["GlobalAveragePool", "ReduceMean"])
+def test_the_number_of_images_changes(threads, mean):
+    """Everything that follows convolutions runs image by image then: gates, means, parts, residuals."""
+    n = Net((4, 3, 32, 34))
+    x = n.silu(n.conv("x", 32, 3, 2))
+    y = n.silu(n.conv(x, 64, 3, group=32))
+    pooled = n.mean(y) if mean == "ReduceMean" else n.node("GlobalAveragePool", [y])
+    gate = n.node("Sigmoid", [n.conv(n.silu(n.conv(pooled, 8)), 64)])
+    y = n.node("Mul", [y, gate])
+    n.nodes.append(helper.make_node("Split", [y, n.constant(np.array([16, 48], np.int64))], ["a", "b"], name="split", axis=1))
+    n.channels.update(a=16, b=48)
+    y = n.node("Add", [n.conv(n.node("Concat", ["b", "a"], 64, axis=1), 32, 3), x])
+    n.shape = ("images", *n.shape[1:])
+    model = n.model([y, pooled], threads)
+    plain = n.model([y, pooled], heddle.Context({"cpu.onednn": "off", "optimize": "off", "ranges": "off"}))
+    for images in (4, 2, 3, 1, 4, 7, 5):
+        x = n.rng.standard_normal((images, *n.shape[1:])).astype(np.float32)
+        for a, b in zip(model.run(None, {"x": x}), plain.run(None, {"x": x})):
+            assert a.shape == b.shape and np.max(np.abs(a - b)) <= 4e-6 * np.max(np.abs(b)), images

@@ -16,7 +16,8 @@ typedef struct half_value {
 typedef struct half_op {
   uint32_t n_in, n_out;
   half_value in[MORE_IN], out[MORE_OUT];
-  ref_op inner; /* and then its tail */
+  uint64_t bytes; /* of the scratch memory before the kernel's own */
+  ref_op inner;   /* and then its tail */
 } half_op;
 
 bool more_is_half(heddle_dtype d) {
@@ -66,6 +67,7 @@ static uint64_t describe(const heddle_pregion *region, half_op *h) {
   h->n_out = region->n_outputs;
   for (uint32_t k = 0; k < h->n_in; k++) note(region_value(region, region->inputs[k]), k, &h->in[k], &bytes);
   for (uint32_t k = 0; k < h->n_out; k++) note(region_value(region, region->outputs[k]), k, &h->out[k], &bytes);
+  h->bytes = bytes;
   return bytes;
 }
 
@@ -91,7 +93,7 @@ static void run_widened(const ref_op *op, void *const *inputs, void *const *outp
     const bool half = h->out[k].type != REF_TYPE_NONE && outputs[k] != NULL;
     out[k] = half ? (char *)workspace + h->out[k].offset : outputs[k];
   }
-  ref_run(&h->inner, in, out, NULL);
+  ref_run(&h->inner, in, out, (char *)workspace + h->bytes);
   for (uint32_t k = 0; k < h->n_out; k++) {
     const half_value *v = &h->out[k];
     if (v->type == REF_TYPE_NONE || outputs[k] == NULL) continue;
@@ -136,7 +138,7 @@ heddle_status more_plan_half(const heddle_pregion *region, ref_node *n, ref_op *
   op->cost_ns += planned.cost_ns;
   op->watched |= planned.watched;
   op->tail_bytes = sizeof h + planned.tail_bytes;
-  op->workspace_bytes = bytes;
+  op->workspace_bytes = bytes + planned.workspace_bytes;
   *out_entry = &entry;
   return HEDDLE_OK;
 }
