@@ -1,5 +1,5 @@
 /* executor/open_dims.c: which dimensions of a plan's values change with those of the inputs that are open. Shapes are
- * inferred again for a few smaller inputs: what differs is open. That is no proof, so whoever resizes compares
+ * inferred again for a few smaller inputs: what differs is open. This is an estimate: each resize checks it
  * (heddle__is_within). */
 #include "core/alloc.h"
 #include "core/error.h"

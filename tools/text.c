@@ -43,7 +43,7 @@ void put_text(const char *text, size_t bytes) {
   fwrite(text, 1, bytes, stdout);
 }
 
-static heddle_context *told; /* its ranks learn of a failure */
+static heddle_context *told; /* failures are sent to its ranks */
 
 void fail_tells(heddle_context *ctx) {
   told = ctx;

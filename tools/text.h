@@ -9,11 +9,11 @@
 #include "heddle/heddle.h"
 
 /* "heddle COMMAND: TEXT" on stderr, in one piece; gives FAILED. Of a context of several ranks, TEXT has the number of a rank,
- * and the other ranks are told. */
+ * and the failure is sent to the other ranks. */
 int fail(const char *command, const heddle_error *err);
 int fail_text(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The context whose ranks fail tells. NULL: none. */
+/* The context to whose ranks fail sends failures. NULL: none. */
 void fail_tells(heddle_context *ctx);
 
 /* As printf, to stdout, to stderr and to a file, and the texts among the arguments are cleaned (heddle/text.h): names come

@@ -9,26 +9,9 @@
 
 static const char *const heads[] = {"Conv", "ConvTranspose"};
 
-/* Taken in layouts alone: row-major, the plain kernels do as well and take all images at once. */
-static const char *const between[] = {"Reorder",
-                                      "MaxPool",
-                                      "AveragePool",
-                                      "GlobalAveragePool",
-                                      "GlobalMaxPool",
-                                      "BatchNormalization",
-                                      "Concat",
-                                      "Relu",
-                                      "Elu",
-                                      "LeakyRelu",
-                                      "Sigmoid",
-                                      "Tanh",
-                                      "HardSwish",
-                                      "Clip",
-                                      "Gelu",
-                                      "Add",
-                                      "Mul",
-                                      "Sub",
-                                      "Div"};
+/* Taken in layouts alone, as elementwise nodes are: row-major, the plain kernels do as well and take all images at once. */
+static const char *const between[] = {
+    "Reorder", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "BatchNormalization", "Concat"};
 
 static bool is_among(const char *op, const char *const *list, size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -40,6 +23,12 @@ static bool is_head(const heddle_pnode *node) {
   return is_among(node->op, heads, sizeof heads / sizeof heads[0]);
 }
 
+static bool is_between(const heddle_pregion *region, const heddle_pnode *node) {
+  onednn_post unused;
+  return is_among(node->op, between, sizeof between / sizeof between[0]) ||
+         (node->n_inputs > 0 && onednn_read_post(region, node, node->inputs[0], &unused));
+}
+
 static uint32_t open_dims(const heddle_pvalue *value) {
   return HEDDLE_HAS(heddle_pvalue, value, open_dims) ? value->open_dims : 0;
 }
@@ -48,8 +37,7 @@ static uint32_t open_dims(const heddle_pvalue *value) {
 static int64_t count_images(const onednn *self, const heddle_pregion *region) {
   const heddle_pnode *node = region_node(region, 0);
   if (self == NULL || (region->flags & HEDDLE_REGION_OPEN) == 0 || node == NULL || node->op == NULL ||
-      region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS ||
-      (!is_head(node) && !is_among(node->op, between, sizeof between / sizeof between[0])))
+      region->n_outputs != 1 || region->n_inputs > ONEDNN_INPUTS || (!is_head(node) && !is_between(region, node)))
     return 0;
   const heddle_pvalue *out = region_value(region, region->outputs[0]);
   if (out == NULL || out->ndim < 3 || out->ndim > DNNL_MAX_NDIMS || open_dims(out) != 1) return 0;

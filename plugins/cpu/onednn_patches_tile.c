@@ -2,58 +2,19 @@
  * built with oneDNN, which is for x86-64. */
 #include "onednn_patches.h"
 
-#include <immintrin.h>
 #include <math.h>
 
-#define TARGET __attribute__((target("avx512f,fma")))
-#define NAME(x) x##_512
-#define LANES 16
-#define vec __m512
-#define V_LOAD _mm512_loadu_ps
-#define V_STORE _mm512_storeu_ps
-#define V_SET _mm512_set1_ps
-#define V_ADD _mm512_add_ps
-#define V_SUB _mm512_sub_ps
-#define V_MUL _mm512_mul_ps
-#define V_DIV _mm512_div_ps
-#define V_MULADD _mm512_fmadd_ps
-#define V_MAX _mm512_max_ps
-#define V_MIN _mm512_min_ps
+#define VECTORS_WIDE 1
+#include "vectors.h"
 #define V_EVEN(x, y) \
   _mm512_permutex2var_ps(x, _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0), y)
 
 #include "onednn_patches_lanes.h"
 
-#undef TARGET
-#undef NAME
-#undef LANES
-#undef vec
-#undef V_LOAD
-#undef V_STORE
-#undef V_SET
-#undef V_ADD
-#undef V_SUB
-#undef V_MUL
-#undef V_DIV
-#undef V_MULADD
-#undef V_MAX
-#undef V_MIN
+#undef VECTORS_WIDE
 #undef V_EVEN
-
-#define TARGET __attribute__((target("avx2,fma")))
-#define NAME(x) x##_256
-#define LANES 8
-#define vec __m256
-#define V_LOAD _mm256_loadu_ps
-#define V_STORE _mm256_storeu_ps
-#define V_SET _mm256_set1_ps
-#define V_ADD _mm256_add_ps
-#define V_SUB _mm256_sub_ps
-#define V_MUL _mm256_mul_ps
-#define V_DIV _mm256_div_ps
-#define V_MULADD _mm256_fmadd_ps
-#define V_MAX _mm256_max_ps
-#define V_MIN _mm256_min_ps
+#define VECTORS_WIDE 0
+#include "vectors.h"
 #define V_EVEN(x, y) _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(_mm256_shuffle_ps(x, y, 0x88)), 0xd8))
 
 #include "onednn_patches_lanes.h"
@@ -100,6 +61,6 @@ static void any_256(const onednn_post *post, float *x, const float *other, int s
 const patches_kernels *patches_find(void) {
   static const patches_kernels wide = {tile_512, thin_512, plane_512, any_512, even_512, 48, 32},
                                narrow = {tile_256, thin_256, plane_256, any_256, even_256, 24, 16};
-  if (__builtin_cpu_supports("avx512f")) return &wide;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return &wide;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &narrow : NULL;
 }

@@ -1,38 +1,14 @@
 /* The kernels of onednn_sgemm.h for AVX2. A tile of 6 rows and 16 columns of the result stays in registers for a run
  * of DEPTH products; the columns of b that it needs are packed once for all rows, where there are rows enough for
  * that to pay. */
-#include <immintrin.h>
 #include <math.h>
 
 #include "onednn_rows.h"
 #include "onednn_sgemm.h"
 
-#define TARGET __attribute__((target("avx2,fma")))
-#define NAME(x) x##_256
-#define LANES 8
-#define vec __m256
-#define V_LOAD _mm256_loadu_ps
-#define V_STORE _mm256_storeu_ps
-#define V_SET _mm256_set1_ps
-#define V_ADD _mm256_add_ps
-#define V_SUB _mm256_sub_ps
-#define V_MUL _mm256_mul_ps
-#define V_DIV _mm256_div_ps
-#define V_MULADD _mm256_fmadd_ps
-#define V_NEG_MULADD _mm256_fnmadd_ps
-#define V_MAX _mm256_max_ps /* the second where one is NaN */
-#define V_MIN _mm256_min_ps
-#define V_ROUND(x) _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define V_SCALE NAME(scale)
+#define VECTORS_WIDE 0
+#include "vectors.h"
 #define V_ABS(x) _mm256_andnot_ps(V_SET(-0.0f), x)
-
-/* p * 2^n in two steps, so that results below the normal range come out right. */
-TARGET static inline vec NAME(scale)(vec p, vec n) {
-  const __m256i whole = _mm256_cvtps_epi32(n), half = _mm256_srai_epi32(whole, 1), bias = _mm256_set1_epi32(127);
-  const __m256i rest = _mm256_sub_epi32(whole, half);
-  p = V_MUL(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(half, bias), 23)));
-  return V_MUL(p, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23)));
-}
 
 #include "onednn_exp_lanes.h"
 

@@ -476,7 +476,7 @@ static void run_square(heddle_executor *ex, int64_t n, int64_t m) {
   heddle_tensor_release(x);
 }
 
-/* Which dimensions of the operand and the result of the last region the plugin is told are open. */
+/* The open dimensions of the operand and the result of the last region that the plugin got. */
 static void expect_open(heddle_executor *ex, uint32_t operand, uint32_t result, uint64_t grown) {
   const heddle__program *root = program_of(ex)->root;
   assert_non_null(root);

@@ -54,6 +54,9 @@ int64_t gqa_fast_bytes(const more_op *m) {
 #define LANES 4
 #define TARGET
 #define NAME(x) x##_plain
+#define MULADD(t, x, w) ((t) + (x) * (w))
+#define TILE_ROWS 2
+#define TILE_BLOCKS 4
 #include "gqa_weigh.h"
 
 typedef void (*weigher)(const float *weights, const float *values, int64_t rows, int64_t keys, int64_t size, float *out,
@@ -62,52 +65,20 @@ typedef void (*weigher)(const float *weights, const float *values, int64_t rows,
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 #include <immintrin.h>
 
-#define NARROW __attribute__((target("avx2,fma")))
-enum { EIGHT = 8, MOST_NARROW = 6 };
-
-/* The same of AVX2, which has no registers for tiles as large: 6 rows by 16 columns, or fewer. */
-NARROW INSIDE void weigh_tile(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
-                              const float *factor, const int rows, const int blocks) {
-  __m256 t[MOST_NARROW][2];
-  for (int r = 0; r < rows; r++)
-    for (int k = 0; k < blocks; k++)
-      t[r][k] = _mm256_mul_ps(_mm256_loadu_ps(out + r * size + k * EIGHT), _mm256_set1_ps(factor[r]));
-  for (int64_t j = 0; j < keys; j++, values += size) {
-    __m256 x[2];
-    for (int k = 0; k < blocks; k++) x[k] = _mm256_loadu_ps(values + k * EIGHT);
-    for (int r = 0; r < rows; r++) {
-      const __m256 w = _mm256_broadcast_ss(weights + r * KEYS + j);
-      for (int k = 0; k < blocks; k++) t[r][k] = _mm256_fmadd_ps(x[k], w, t[r][k]);
-    }
-  }
-  for (int r = 0; r < rows; r++)
-    for (int k = 0; k < blocks; k++) _mm256_storeu_ps(out + r * size + k * EIGHT, t[r][k]);
-}
-
-NARROW INSIDE void weigh_some(const float *weights, const float *values, int64_t keys, int64_t size, float *out,
-                              const float *factor, const int rows) {
-  int64_t e = 0;
-  for (; e + 2 * EIGHT <= size; e += 2 * EIGHT) weigh_tile(weights, values + e, keys, size, out + e, factor, rows, 2);
-  for (; e + EIGHT <= size; e += EIGHT) weigh_tile(weights, values + e, keys, size, out + e, factor, rows, 1);
-  for (; e < size; e++)
-    for (int r = 0; r < rows; r++) {
-      float t = out[r * size + e] * factor[r];
-      for (int64_t j = 0; j < keys; j++) t += values[j * size + e] * weights[r * KEYS + j];
-      out[r * size + e] = t;
-    }
-}
-
-NARROW static void weigh_narrow(const float *weights, const float *values, int64_t rows, int64_t keys, int64_t size,
-                                float *out, const float *factor) {
-  int64_t r = 0;
-  for (; r + 6 <= rows; r += 6) weigh_some(weights + r * KEYS, values, keys, size, out + r * size, factor + r, 6);
-  for (; r + 3 <= rows; r += 3) weigh_some(weights + r * KEYS, values, keys, size, out + r * size, factor + r, 3);
-  for (; r < rows; r++) weigh_some(weights + r * KEYS, values, keys, size, out + r * size, factor + r, 1);
-}
+#define LANES 8
+#define TARGET __attribute__((target("avx2,fma")))
+#define NAME(x) x##_narrow
+#define MULADD(t, x, w) ((lanes_narrow)_mm256_fmadd_ps((__m256)(x), _mm256_set1_ps(w), (__m256)(t)))
+#define TILE_ROWS 6
+#define TILE_BLOCKS 2
+#include "gqa_weigh.h"
 
 #define LANES 16
 #define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define NAME(x) x##_wide
+#define MULADD(t, x, w) ((t) + (x) * (w))
+#define TILE_ROWS 2
+#define TILE_BLOCKS 4
 #include "gqa_weigh.h"
 
 static weigher find_weigher(void) {

@@ -9,74 +9,21 @@
 
 #include <immintrin.h>
 
-#define NARROW __attribute__((target("avx2,fma")))
-#define INSIDE static inline __attribute__((always_inline, target("avx2,fma")))
+#define TARGET __attribute__((target("avx2,fma")))
 
-enum { MOST_ROWS = 6, LANES = 8, HALF = NBITS_TILE / 2 };
+enum { MOST_ROWS = 6, LANES = 8, HALF = NBITS_TILE / 2, TILE_STEP = HALF };
 
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5)
-
-/* rows of a, a_step apart, times depth rows of HALF numbers; added to out where more is set. */
-typedef struct operands {
-  const float *a, *half;
-  float *out;
-  int64_t a_step, depth;
-  bool more;
-} operands;
-
-INSIDE void multiply(const operands *o, const int rows) {
-  const float *a = o->a, *w = o->half;
-  float *out = o->out;
-#define DECLARE(i) \
-  __m256 x##i = rows > i && o->more ? _mm256_loadu_ps(out + i * NBITS_TILE) : _mm256_setzero_ps(), \
-         y##i = rows > i && o->more ? _mm256_loadu_ps(out + i * NBITS_TILE + LANES) : _mm256_setzero_ps(); \
-  const float *a##i = rows > i ? a + i * o->a_step : NULL;
-  EACH_ROW(DECLARE)
-  for (int64_t k = 0; k < o->depth; k++, w += HALF) {
-    const __m256 w0 = _mm256_loadu_ps(w), w1 = _mm256_loadu_ps(w + LANES);
-#define STEP(i) \
-  if (rows > i) { \
-    const __m256 b = _mm256_broadcast_ss(a##i + k); \
-    x##i = _mm256_fmadd_ps(b, w0, x##i); \
-    y##i = _mm256_fmadd_ps(b, w1, y##i); \
-  }
-    EACH_ROW(STEP)
-  }
-#define KEEP(i) \
-  if (rows > i) { \
-    _mm256_storeu_ps(out + i * NBITS_TILE, x##i); \
-    _mm256_storeu_ps(out + i * NBITS_TILE + LANES, y##i); \
-  }
-  EACH_ROW(KEEP)
-}
-
-#define ROWS(n) \
-  NARROW static void multiply_##n(const operands *o) { \
-    multiply(o, n); \
-  }
-ROWS(1)
-ROWS(2)
-ROWS(3)
-ROWS(4)
-ROWS(5)
-ROWS(6)
-
-static void multiply_rows(operands o, int64_t rows) {
-  static void (*const by_rows[MOST_ROWS + 1])(const operands *) = {NULL,       multiply_1, multiply_2, multiply_3,
-                                                                   multiply_4, multiply_5, multiply_6};
-  const int64_t passes = (rows + MOST_ROWS - 1) / MOST_ROWS;
-  const float *a = o.a;
-  float *out = o.out;
-  for (int64_t i = 0; i < passes; i++) {
-    const int64_t from = rows * i / passes, to = rows * (i + 1) / passes;
-    o.a = a + from * o.a_step;
-    o.out = out + from * NBITS_TILE;
-    by_rows[to - from](&o);
-  }
-}
+#define VEC __m256
+#define LOAD _mm256_loadu_ps
+#define STORE _mm256_storeu_ps
+#define ZERO _mm256_setzero_ps
+#define SET _mm256_set1_ps
+#define FMADD _mm256_fmadd_ps
+#include "nbits_product.h"
 
 /* Eight rows, NBITS_DEEPEST apart, to columns of numbers HALF apart. */
-NARROW static void turn(const float *from, int64_t depth, float *to) {
+TARGET static void turn(const float *from, int64_t depth, float *to) {
   int64_t k = 0;
   for (; k + LANES <= depth; k += LANES) {
     __m256 r[LANES], s[LANES];

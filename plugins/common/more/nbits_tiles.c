@@ -9,85 +9,23 @@
 
 #include <immintrin.h>
 
-#define WIDE __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
-#define INSIDE static inline __attribute__((always_inline, target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
+#define TARGET __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 
-enum { MOST_ROWS = 14, LANES = 16 };
+enum { MOST_ROWS = 14, LANES = 16, TILE_STEP = NBITS_TILE };
 
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
-
-/* rows of a, a_step apart, times a tile of depth rows of NBITS_TILE; added to out where more is set. */
-typedef struct operands {
-  const float *a, *tile;
-  float *out;
-  int64_t a_step, depth;
-  bool more;
-} operands;
-
-INSIDE void multiply(const operands *o, const int rows) {
-  const float *a = o->a, *w = o->tile;
-  float *out = o->out;
-#define DECLARE(i) \
-  __m512 x##i = rows > i && o->more ? _mm512_loadu_ps(out + i * NBITS_TILE) : _mm512_setzero_ps(), \
-         y##i = rows > i && o->more ? _mm512_loadu_ps(out + i * NBITS_TILE + LANES) : _mm512_setzero_ps(); \
-  const float *a##i = rows > i ? a + i * o->a_step : NULL;
-  EACH_ROW(DECLARE)
-  for (int64_t k = 0; k < o->depth; k++, w += NBITS_TILE) {
-    const __m512 w0 = _mm512_loadu_ps(w), w1 = _mm512_loadu_ps(w + LANES);
-#define STEP(i) \
-  if (rows > i) { \
-    const __m512 b = _mm512_set1_ps(a##i[k]); \
-    x##i = _mm512_fmadd_ps(b, w0, x##i); \
-    y##i = _mm512_fmadd_ps(b, w1, y##i); \
-  }
-    EACH_ROW(STEP)
-  }
-#define KEEP(i) \
-  if (rows > i) { \
-    _mm512_storeu_ps(out + i * NBITS_TILE, x##i); \
-    _mm512_storeu_ps(out + i * NBITS_TILE + LANES, y##i); \
-  }
-  EACH_ROW(KEEP)
-}
-
-#define ROWS(n) \
-  WIDE static void multiply_##n(const operands *o) { \
-    multiply(o, n); \
-  }
-ROWS(1)
-ROWS(2)
-ROWS(3)
-ROWS(4)
-ROWS(5)
-ROWS(6)
-ROWS(7)
-ROWS(8)
-ROWS(9)
-ROWS(10)
-ROWS(11)
-ROWS(12)
-ROWS(13)
-ROWS(14)
-
-static void multiply_rows(operands o, int64_t rows) {
-  static void (*const by_rows[MOST_ROWS + 1])(const operands *) = {
-      NULL,       multiply_1, multiply_2,  multiply_3,  multiply_4,  multiply_5,  multiply_6, multiply_7,
-      multiply_8, multiply_9, multiply_10, multiply_11, multiply_12, multiply_13, multiply_14};
-  const int64_t passes = (rows + MOST_ROWS - 1) / MOST_ROWS;
-  const float *a = o.a;
-  float *out = o.out;
-  for (int64_t i = 0; i < passes; i++) {
-    const int64_t from = rows * i / passes, to = rows * (i + 1) / passes;
-    o.a = a + from * o.a_step;
-    o.out = out + from * NBITS_TILE;
-    by_rows[to - from](&o);
-  }
-}
+#define VEC __m512
+#define LOAD _mm512_loadu_ps
+#define STORE _mm512_storeu_ps
+#define ZERO _mm512_setzero_ps
+#define SET _mm512_set1_ps
+#define FMADD _mm512_fmadd_ps
+#include "nbits_product.h"
 
 /* Weights first to first + depth of 16 rows; columns behind the last are those of the last. first is a multiple of a block,
  * or of a tile's depth. */
-WIDE static void fill_half(const nbits_rows *w, int64_t bits, int64_t columns, int64_t first, int64_t depth,
-                           float *out) {
+TARGET static void fill_half(const nbits_rows *w, int64_t bits, int64_t columns, int64_t first, int64_t depth,
+                             float *out) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i row = _mm512_min_epi32(lane, _mm512_set1_epi32((int)columns - 1));
   const __m512i rows =
