@@ -15,11 +15,12 @@ typedef struct members {
   uint64_t origin; /* of heddle_error_mark; 0: none */
   uint32_t node;
   int32_t operand;
+  int32_t rank;
   char device[64];
   char name[112]; /* of the node */
 } members;
 
-#define MARK UINT64_C(0x6865646c6d656d32)
+#define MARK UINT64_C(0x6865646c6d656d33)
 
 _Static_assert(HEDDLE__FAILURE_TEXT + sizeof(members) <= sizeof((heddle_error *)0)->text, "no room behind the text");
 _Static_assert(sizeof(((heddle_failure *)0)->device) >= sizeof(((members *)0)->device), "a public member is too small");
@@ -68,7 +69,7 @@ static members open_members(const heddle_error *err) {
   if (heddle__has_members(err)) return load(err);
   memset(&m, 0, sizeof m);
   m.node = HEDDLE__NO_NODE;
-  m.operand = -1;
+  m.operand = m.rank = -1;
   return m;
 }
 
@@ -122,6 +123,14 @@ heddle_status heddle__at_operand(heddle_status status, heddle_error *err, uint32
   return status;
 }
 
+heddle_status heddle__at_rank(heddle_status status, heddle_error *err, uint32_t rank) {
+  if (status == HEDDLE_OK || err == NULL) return status;
+  members m = open_members(err);
+  if (m.rank < 0 && rank <= INT32_MAX) m.rank = (int32_t)rank;
+  store(err, &m);
+  return status;
+}
+
 void heddle__copy_members(const heddle_error *from, heddle_error *to) {
   if (to == NULL || !heddle__has_members(from)) return;
   members m = load(from);
@@ -138,6 +147,10 @@ const char *heddle__failed_node(const heddle_error *err) {
   return heddle__has_members(err) && name[0] != '\0' ? name : NULL;
 }
 
+int32_t heddle__failed_rank(const heddle_error *err) {
+  return heddle__has_members(err) ? load(err).rank : -1;
+}
+
 uint64_t heddle_error_mark(heddle_error *err) {
   static atomic_ullong last;
   if (err == NULL) return 0;
@@ -152,15 +165,16 @@ uint64_t heddle_error_origin(const heddle_error *err) {
 }
 
 heddle_status heddle_error_failure(const heddle_error *err, heddle_failure *out) {
-  heddle_failure f = {.struct_size = sizeof f, .node = -1, .operand = -1};
+  heddle_failure f = {.struct_size = sizeof f, .node = -1, .operand = -1, .rank = -1};
   if (out == NULL || out->struct_size < offsetof(heddle_failure, node_name) + sizeof f.node_name) return HEDDLE_EINVAL;
   const uint32_t room = out->struct_size < sizeof f ? out->struct_size : (uint32_t)sizeof f;
   bool known = false;
   if (err != NULL && heddle__has_members(err)) {
     const members m = load(err);
-    known = m.device[0] != '\0' || m.name[0] != '\0' || m.node != HEDDLE__NO_NODE || m.operand >= 0;
+    known = m.device[0] != '\0' || m.name[0] != '\0' || m.node != HEDDLE__NO_NODE || m.operand >= 0 || m.rank >= 0;
     f.node = m.node <= INT32_MAX ? (int32_t)m.node : -1;
     f.operand = m.operand;
+    f.rank = m.rank;
     memcpy(f.device, m.device, sizeof m.device);
     memcpy(f.node_name, m.name, sizeof m.name);
   }

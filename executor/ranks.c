@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/parts.h"
 #include "core/registry.h"
 
@@ -57,8 +58,10 @@ static heddle_status greet(heddle__ranks *r, heddle_error *err) {
   heddle_status s = heddle__ranks_agree(r, "a context", HEDDLE_VERSION, &texts, err);
   for (uint32_t i = 0; i < r->comm.size && s == HEDDLE_OK; i++)
     if (strcmp(texts[i], texts[0]) != 0)
-      s = heddle__fail(err, HEDDLE_EINVAL, "rank %u differs from rank 0 in its version of Heddle: %.60s is not %.60s",
-                       (unsigned)i, texts[i], texts[0]);
+      s = heddle__at_rank(heddle__fail(err, HEDDLE_EINVAL,
+                                       "rank %u differs from rank 0 in its version of Heddle: %.60s is not %.60s",
+                                       (unsigned)i, texts[i], texts[0]),
+                          err, i);
   heddle__free(texts);
   return s;
 }

@@ -49,12 +49,11 @@ void fail_tells(heddle_context *ctx) {
   told = ctx;
 }
 
-static int fail_with(const char *command, heddle_status status, const char *text) {
-  uint32_t rank = 0, size = 1, said = 0;
+/* names_rank: the text says whose failure it is; else it is this rank's. */
+static int fail_with(const char *command, heddle_status status, const char *text, bool names_rank) {
+  uint32_t rank = 0, size = 1;
   char whose[32] = "";
   if (told != NULL) heddle_context_rank(told, &rank, &size);
-  const char *named = strncmp(text, "rank ", 5) == 0 ? text : strstr(text, ": rank "); /* it may be another one's */
-  const bool names_rank = named != NULL && sscanf(named + strcspn(named, "0123456789"), "%" SCNu32, &said) == 1;
   if (size > 1 && !names_rank) snprintf(whose, sizeof whose, "rank %" PRIu32 ": ", rank);
   progress_end();
   fflush(stdout); /* what was found before stands before it */
@@ -64,7 +63,10 @@ static int fail_with(const char *command, heddle_status status, const char *text
 }
 
 int fail(const char *command, const heddle_error *err) {
-  return fail_with(command, err->status, err->text[0] != '\0' ? err->text : heddle_status_text(err->status));
+  heddle_failure where = {.struct_size = sizeof where};
+  const bool names_rank = heddle_error_failure(err, &where) == HEDDLE_OK && where.rank >= 0;
+  return fail_with(command, err->status, err->text[0] != '\0' ? err->text : heddle_status_text(err->status),
+                   names_rank);
 }
 
 int fail_text(const char *command, const char *format, ...) {
@@ -77,7 +79,7 @@ int fail_text(const char *command, const char *format, ...) {
   va_start(args, format);
   if (all != NULL) (void)heddle_text_format(all, (size_t)n + 1, format, args);
   va_end(args);
-  const int status = fail_with(command, HEDDLE_EFAILED, all != NULL ? all : few); /* cut where memory is out */
+  const int status = fail_with(command, HEDDLE_EFAILED, all != NULL ? all : few, false); /* cut where memory is out */
   free(all);
   return status;
 }

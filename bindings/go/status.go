@@ -58,10 +58,14 @@ type Error struct {
 	File    string // the path that the call was about; "" without one
 	Message string // the library's own words
 	cause   error
+	rank    int // and 1; 0: none
 }
 
 // Error gives the message.
 func (e *Error) Error() string { return e.Message }
+
+// Rank gives the rank whose failure it is, in a context of ranks; false where none is named.
+func (e *Error) Rank() (int, bool) { return e.rank - 1, e.rank > 0 }
 
 // Unwrap gives the error that a Go function in the middle of the call returned, or the context's that cancelled it.
 func (e *Error) Unwrap() error { return e.cause }
@@ -100,6 +104,7 @@ func (a about) errorOf(status C.heddle_status, err *C.heddle_error) *Error {
 	about := C.heddle_failure{struct_size: C.uint32_t(unsafe.Sizeof(C.heddle_failure{}))}
 	if C.heddle_error_failure(err, &about) == C.HEDDLE_OK {
 		e.Node, e.Device = C.GoString(&about.node_name[0]), C.GoString(&about.device[0])
+		e.rank = int(about.rank) + 1
 	}
 	return e
 }

@@ -12,10 +12,14 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/thread.h"
 #include "executor/ranks/group.h"
 
 enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8, BEATS_A_SECOND = 4 };
+
+/* A note of failure: kind, and from byte 4 on status, rank, device and text. */
+enum { FAIL_RANK = 8, FAIL_DEVICE = 12, FAIL_TEXT = 76 };
 
 #define SLEEP_NS 50000L
 /* How long a wait polls, and then polls and yields, before it sleeps between polls; MPI moves bytes only while it is asked, so this
@@ -27,26 +31,43 @@ enum { NOTE_BEAT = 1, NOTE_FAIL, NOTE_LEFT, NOTE_ASK, NOTE_BLAME, NOTE_HEAD = 8,
 
 /* ---- notes; the lock is held */
 
-static void note_failure(heddle__ranks *r, heddle_status s, const char *text) {
+static void note_failure(heddle__ranks *r, heddle_status s, const heddle_error *why) {
   if (atomic_load(&r->broken) != HEDDLE_OK) return;
-  (void)heddle__fail(&r->why, s, "%s", text);
+  r->why = *why;
+  r->why.status = s;
   atomic_store(&r->broken, s);
 }
 
-static void send_failure(heddle__ranks *r, heddle_status s, const char *text) {
+static void send_failure(heddle__ranks *r, heddle_status s, const heddle_error *why) {
   unsigned char note[HEDDLE_COMM_NOTE_BYTES] = {NOTE_FAIL};
-  const int32_t number = s;
+  const int32_t number = s, rank = heddle__failed_rank(why);
+  const char *device = heddle__failed_device(why);
   memcpy(note + 4, &number, sizeof number);
-  int n = snprintf((char *)note + NOTE_HEAD, sizeof note - NOTE_HEAD, "%s", text);
-  uint32_t bytes = n < (int)(sizeof note - NOTE_HEAD) ? NOTE_HEAD + (uint32_t)n + 1 : (uint32_t)sizeof note;
+  memcpy(note + FAIL_RANK, &rank, sizeof rank);
+  snprintf((char *)note + FAIL_DEVICE, FAIL_TEXT - FAIL_DEVICE, "%s", device != NULL ? device : "");
+  int n = snprintf((char *)note + FAIL_TEXT, sizeof note - FAIL_TEXT, "%s", why->text);
+  uint32_t bytes = n < (int)(sizeof note - FAIL_TEXT) ? FAIL_TEXT + (uint32_t)n + 1 : (uint32_t)sizeof note;
   for (uint32_t i = 0; i < r->comm.size; i++)
     if (i != r->comm.rank && r->left[i] == 0) (void)r->comm.send_note(r->comm.self, note, bytes, i, NULL);
 }
 
-static void fail_all(heddle__ranks *r, heddle_status s, const char *text) {
+static void take_failure(heddle__ranks *r, const unsigned char *note, uint32_t bytes) {
+  heddle_error why = {0};
+  int32_t number, rank;
+  if (bytes <= FAIL_TEXT || note[bytes - 1] != '\0' || note[FAIL_TEXT - 1] != '\0') return;
+  memcpy(&number, note + 4, sizeof number);
+  memcpy(&rank, note + FAIL_RANK, sizeof rank);
+  if (number <= HEDDLE_OK || number >= HEDDLE_STATUS_COUNT) number = HEDDLE_EFAILED;
+  (void)heddle__fail(&why, number, "%s", (const char *)note + FAIL_TEXT);
+  if (rank >= 0) (void)heddle__at_rank(number, &why, (uint32_t)rank);
+  if (note[FAIL_DEVICE] != '\0') (void)heddle__at_device(number, &why, (const char *)note + FAIL_DEVICE);
+  note_failure(r, number, &why);
+}
+
+static void fail_all(heddle__ranks *r, heddle_status s, const heddle_error *why) {
   if (atomic_load(&r->broken) != HEDDLE_OK) return;
-  note_failure(r, s, text);
-  send_failure(r, s, text);
+  note_failure(r, s, why);
+  send_failure(r, s, why);
 }
 
 static void send_number(heddle__ranks *r, unsigned char kind, uint32_t number, uint32_t to) {
@@ -56,7 +77,7 @@ static void send_number(heddle__ranks *r, unsigned char kind, uint32_t number, u
 }
 
 static void take_note(heddle__ranks *r, const unsigned char *note, uint32_t bytes, uint32_t from) {
-  int32_t number = HEDDLE_EFAILED;
+  int32_t number;
   if (from >= r->comm.size || bytes == 0) return;
   if (from == (r->comm.rank + r->comm.size - 1) % r->comm.size) r->heard_ns = heddle__now_ns();
   if (note[0] == NOTE_LEFT) r->left[from] = heddle__now_ns();
@@ -66,9 +87,7 @@ static void take_note(heddle__ranks *r, const unsigned char *note, uint32_t byte
     memcpy(&number, note + 4, sizeof number);
     if (number >= 0 && (uint32_t)number < r->comm.size) r->blamed = (uint32_t)number;
   }
-  if (note[0] != NOTE_FAIL || bytes <= NOTE_HEAD || note[bytes - 1] != '\0') return;
-  memcpy(&number, note + 4, sizeof number);
-  note_failure(r, number != HEDDLE_OK ? number : HEDDLE_EFAILED, (const char *)note + NOTE_HEAD);
+  if (note[0] == NOTE_FAIL) take_failure(r, note, bytes);
 }
 
 static void take_notes(heddle__ranks *r) {
@@ -77,7 +96,7 @@ static void take_notes(heddle__ranks *r) {
   heddle_error err = {0};
   for (;;) {
     heddle_status s = r->comm.take_note(r->comm.self, note, &bytes, &from, &err);
-    if (s != HEDDLE_OK) note_failure(r, s, err.text);
+    if (s != HEDDLE_OK) note_failure(r, s, &err);
     if (s != HEDDLE_OK || bytes == 0) return;
     take_note(r, note, bytes, from);
   }
@@ -86,12 +105,12 @@ static void take_notes(heddle__ranks *r) {
 /* The rank before this one: every rank is watched by one other. */
 static void look_for_life(heddle__ranks *r, uint64_t now) {
   const uint32_t before = (r->comm.rank + r->comm.size - 1) % r->comm.size;
-  char text[160];
+  heddle_error why = {0};
   if (r->left[before] != 0 || now < r->heard_ns || now - r->heard_ns < r->silence_ns) return;
   r->lost = true;
-  snprintf(text, sizeof text, "rank %u has given no sign of life for %llu s: it has died, or hangs", (unsigned)before,
-           (unsigned long long)(r->silence_ns / UINT64_C(1000000000)));
-  fail_all(r, HEDDLE_EDEVICE, text);
+  (void)heddle__fail(&why, HEDDLE_EDEVICE, "rank %u has given no sign of life for %llu s: it has died, or hangs",
+                     (unsigned)before, (unsigned long long)(r->silence_ns / UINT64_C(1000000000)));
+  fail_all(r, heddle__at_rank(HEDDLE_EDEVICE, &why, before), &why);
   r->heard_ns = now;
 }
 
@@ -128,12 +147,15 @@ heddle_status heddle__ranks_check(heddle__ranks *r, heddle_error *err) {
   return s;
 }
 
-heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle_error *err) {
-  char text[HEDDLE_COMM_NOTE_BYTES - NOTE_HEAD];
-  snprintf(text, sizeof text, "rank %u: %.440s", (unsigned)r->comm.rank,
-           err != NULL ? err->text : heddle_status_text(s));
+heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, heddle_error *err) {
+  heddle_error own = {0};
+  if (err == NULL) (void)heddle__fail(err = &own, s, "%s", heddle_status_text(s));
+  if (r->comm.size > 1 && heddle__failed_rank(err) < 0) {
+    (void)heddle__prefix(err, s, "rank %u: ", (unsigned)r->comm.rank);
+    (void)heddle__at_rank(s, err, r->comm.rank);
+  }
   pthread_mutex_lock(&r->lock);
-  fail_all(r, s, text);
+  fail_all(r, s, err);
   pthread_mutex_unlock(&r->lock);
   return s;
 }
@@ -197,6 +219,7 @@ static heddle_status look(heddle__ranks *r, void *request, uint32_t peer, const 
   } else if (s == HEDDLE_OK && !*done && left) {
     s = heddle__fail(err, HEDDLE_EFAILED, "rank %u has left (its context was released) before its part of '%.120s'",
                      (unsigned)peer, what);
+    (void)heddle__at_rank(s, err, peer);
   } else if (s != HEDDLE_OK) {
     heddle__prefix(err, s, "'%.120s', with rank %u: ", what, (unsigned)peer);
   }
@@ -220,12 +243,14 @@ static void ask(heddle__ranks *r, uint32_t peer) {
   pthread_mutex_unlock(&r->lock);
 }
 
-void heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size) {
+uint32_t heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size) {
   pthread_mutex_lock(&r->lock);
   const bool other = r->waits_on == peer && r->blamed != peer;
-  if (other) snprintf(out, size, " (which waits for rank %u)", (unsigned)r->blamed);
+  const uint32_t blamed = other ? r->blamed : peer;
+  if (other) snprintf(out, size, " (which waits for rank %u)", (unsigned)blamed);
   else out[0] = '\0';
   pthread_mutex_unlock(&r->lock);
+  return blamed;
 }
 
 static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
@@ -240,9 +265,10 @@ static heddle__run_end wait(heddle__ranks *r, void *request, uint32_t peer, uint
     const uint64_t now = heddle__now_ns();
     if (*status == HEDDLE_OK && now - start > r->wait_ns) {
       char blame[64];
-      heddle__ranks_blame(r, peer, blame, sizeof blame);
+      const uint32_t last = heddle__ranks_blame(r, peer, blame, sizeof blame);
       *status = heddle__fail(err, HEDDLE_ETIMEOUT, "rank %u%s has not done its part of '%.120s' within %llu s",
                              (unsigned)peer, blame, what, (unsigned long long)(r->wait_ns / UINT64_C(1000000000)));
+      (void)heddle__at_rank(*status, err, last);
     }
     if (*status != HEDDLE_OK) {
       if (atomic_load(&r->broken) == HEDDLE_OK) (void)heddle__ranks_fail(r, *status, err);

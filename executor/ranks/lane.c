@@ -5,6 +5,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/tensor.h"
 #include "executor/control/stages.h"
 #include "executor/ranks/own.h"
@@ -59,10 +60,12 @@ heddle_status heddle__spread_start(const heddle__spread *s, heddle__staged *st, 
   if (status == HEDDLE_OK) status = heddle__ranks_agree(s->ranks, "an executor", text, &texts, err);
   for (uint32_t i = 0; i < s->ranks->comm.size && status == HEDDLE_OK; i++)
     if (strcmp(texts[i], text) != 0)
-      status = heddle__fail(
-          err, HEDDLE_EINVAL,
-          "the ranks create executors in different orders: rank %u has one with %.100s, this rank one with %s",
-          (unsigned)i, texts[i], text);
+      status = heddle__at_rank(
+          heddle__fail(
+              err, HEDDLE_EINVAL,
+              "the ranks create executors in different orders: rank %u has one with %.100s, this rank one with %s",
+              (unsigned)i, texts[i], text),
+          err, i);
   heddle__free(texts);
   if (status == HEDDLE_OK) *out = lane;
   else heddle__spread_end(lane);
@@ -135,7 +138,7 @@ void heddle__spread_say(const heddle__staged *st, char *what, size_t size) {
     return;
   }
   char blame[64];
-  heddle__ranks_blame(st->lane->spread->ranks, a->peer, blame, sizeof blame);
+  (void)heddle__ranks_blame(st->lane->spread->ranks, a->peer, blame, sizeof blame);
   snprintf(what, size, "it waits for rank %u%s to %s value '%.100s'", (unsigned)a->peer, blame,
            a->kind == HEDDLE__ACT_AWAIT ? "send" : "take", st->lane->spread->names[a->value]);
 }

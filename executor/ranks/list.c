@@ -2,11 +2,13 @@
  * rank resolves what is its own, and all ranks compare what they were given. */
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/parts.h"
 #include "core/registry.h"
 #include "executor/ranks/own.h"
 
@@ -48,10 +50,17 @@ static bool same_name(const char *a, const char *b) {
 
 uint32_t heddle__spread_find(const heddle__spread *s, const char *name) {
   const char *rest = NULL;
-  for (uint32_t i = 0; i < s->n_devices; i++)
+  char *behind = NULL;
+  const bool numbered =
+      name[0] >= '0' && name[0] <= '9'; /* most names are: thousands of devices are passed over at once */
+  const unsigned long number = numbered ? strtoul(name, &behind, 10) : 0;
+  const bool plain = numbered && *behind == '/';
+  for (uint32_t i = 0; i < s->n_devices; i++) {
+    if (plain && s->devices[i].rank != number) continue;
     if (heddle__spread_is_for(name, strlen(name), s->devices[i].rank, &rest) &&
         (same_name(s->devices[i].name, rest) || fnmatch(rest, s->devices[i].name, 0) == 0))
       return i;
+  }
   return HEDDLE__NONE;
 }
 
@@ -187,6 +196,9 @@ heddle_status heddle__spread_open(heddle_context *ctx, const heddle_graph *graph
   const char *list = o->devices;
   if (list == NULL) (void)heddle_context_setting(ctx, "devices", &list, NULL, NULL);
   if (list == NULL || list[0] == '\0') list = HEDDLE__SPREAD_DEFAULT;
+  const char *test = NULL;
+  (void)heddle_context_setting(ctx, "routes.test", &test, NULL, NULL);
+  s->measures = HEDDLE_HAS_ROUTES && (test == NULL || !heddle__config_is_off(test));
   s->ignore_annotations = (o->flags & HEDDLE_MODEL_IGNORE_ANNOTATIONS) != 0;
   heddle_status status = heddle__spread_each(list, check_item, s, err);
   if (status == HEDDLE_OK) status = heddle__spread_exchange(s, ctx, graph, params, o, list, err);
@@ -244,7 +256,7 @@ uint32_t heddle__spread_rank(const heddle__spread *s) {
   return s->ranks->comm.rank;
 }
 
-heddle_status heddle__spread_fail(const heddle__spread *s, heddle_status status, const heddle_error *err) {
+heddle_status heddle__spread_fail(const heddle__spread *s, heddle_status status, heddle_error *err) {
   return s != NULL ? heddle__ranks_fail(s->ranks, status, err) : status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/sheet.h"
 #include "executor/control/stages.h"
 #include "executor/ranks/own.h"
@@ -60,8 +61,10 @@ static heddle_status compare(heddle__spread *s, heddle_error *err) {
   heddle_status status = heddle__ranks_agree(s->ranks, "the plan of a model", own, &texts, err);
   for (uint32_t i = 1; i < s->ranks->comm.size && status == HEDDLE_OK; i++)
     if (strcmp(texts[i], texts[0]) != 0)
-      status = heddle__fail(err, HEDDLE_EINVAL, "rank %u differs from rank 0 in its plan: hash %.40s is not %.40s",
-                            (unsigned)i, texts[i], texts[0]);
+      status = heddle__at_rank(heddle__fail(err, HEDDLE_EINVAL,
+                                            "rank %u differs from rank 0 in its plan: hash %.40s is not %.40s",
+                                            (unsigned)i, texts[i], texts[0]),
+                               err, i);
   heddle__free(texts);
   heddle__free(own);
   return status;

@@ -22,6 +22,7 @@ struct heddle__spread {
   heddle__spread_rule *rules;   /* later ones take precedence */
   uint32_t n_devices, n_rules;
   bool automatic; /* nodes that nothing places are spread in the order of the graph */
+  bool measures;  /* then messages have the times that are measured; the setting routes.test turns it off */
   bool ignore_annotations;
   const char **own_rules;         /* with one rank: "off", and rules with names of its own devices */
   char *own_devices, *own_memory; /* this rank's, for its own models; NULL: none */

@@ -22,7 +22,10 @@ typedef struct placer {
   heddle__order *order;
   uint32_t *free_nodes; /* that no rule and no annotation places, in order */
   uint32_t n_free;
-  uint64_t *costs; /* per device and free node: nanoseconds, or UNSUPPORTED */
+  uint64_t *costs; /* rows of nanoseconds per free node, or UNSUPPORTED: of devices whose ranks say different things */
+  const uint64_t **row_of; /* per device */
+  uint64_t *
+      crossing; /* per free node: nanoseconds of the message with all values that are made before it and read from it on */
 } placer;
 
 static bool is_used(const placer *p, uint32_t node) {
@@ -97,7 +100,9 @@ static heddle_status ask_own(placer *p, heddle__sheet *sheet, heddle_error *err)
       status = heddle__plan_watch(p->plan, p->g->nodes[p->free_nodes[i]].name, err);
       if (status != HEDDLE_OK) break;
       heddle_status asked = heddle__place_ask(p->plan, p->free_nodes[i], own, &a, &why);
-      if (asked == HEDDLE_OK) heddle__say(sheet, "%llu ", (unsigned long long)cost_of(p, p->free_nodes[i], &a));
+      /* The order of preference needs no times, which differ between machines. */
+      if (asked == HEDDLE_OK)
+        heddle__say(sheet, "%llu ", s->automatic ? (unsigned long long)cost_of(p, p->free_nodes[i], &a) : 1ULL);
       else if (asked == HEDDLE_EUNSUPPORTED) heddle__say_text(sheet, "- ");
       else {
         status = asked;
@@ -111,40 +116,74 @@ static heddle_status ask_own(placer *p, heddle__sheet *sheet, heddle_error *err)
   return status;
 }
 
+static bool read_row(const placer *p, const char **text, uint64_t *row) {
+  for (uint32_t i = 0; i < p->n_free; i++) {
+    char *end = NULL;
+    row[i] = UNSUPPORTED;
+    if ((*text)[0] == '-') ++*text;
+    else {
+      row[i] = strtoull(*text, &end, 10);
+      if (end == *text) return false;
+      *text = end;
+    }
+    if (*(*text)++ != ' ') return false;
+  }
+  return *(*text)++ == '\n';
+}
+
+/* Ranks that say the same share their text: its rows are read once. */
 static heddle_status read_costs(placer *p, char *const *texts, heddle_error *err) {
   const heddle__spread *s = p->s;
-  const char **at = heddle__alloc(s->ranks->comm.size, sizeof *at);
-  if (at == NULL) return heddle__no_memory(err, "what devices support");
-  for (uint32_t r = 0; r < s->ranks->comm.size; r++) at[r] = texts[r];
+  const uint32_t n = s->ranks->comm.size;
+  const char **at = heddle__alloc(n, sizeof *at);
+  uint32_t *like = heddle__alloc(n, sizeof *like), *seen = heddle__alloc(s->n_devices, sizeof *seen);
+  uint32_t *count = heddle__alloc(n, sizeof *count);
+  p->row_of = heddle__alloc(s->n_devices, sizeof *p->row_of);
+  heddle_status status = HEDDLE_OK;
+  size_t rows = 0;
+  if (at == NULL || like == NULL || seen == NULL || count == NULL || p->row_of == NULL)
+    status = heddle__no_memory(err, "what devices support");
+  for (uint32_t r = 0; r < n && status == HEDDLE_OK; r++) {
+    at[r] = texts[r];
+    while (texts[like[r]] != texts[r]) like[r]++;
+  }
+  for (uint32_t d = 0; d < s->n_devices && status == HEDDLE_OK;
+       d++) { /* the rows of each text, in the order of devices */
+    seen[d] = count[s->devices[d].rank]++;
+    rows += like[s->devices[d].rank] == s->devices[d].rank;
+  }
+  if (status == HEDDLE_OK) p->costs = heddle__alloc(rows * p->n_free, sizeof *p->costs);
+  if (status == HEDDLE_OK && p->costs == NULL) status = heddle__no_memory(err, "what devices support");
+  rows = 0;
   bool good = true;
-  for (uint32_t d = 0; d < s->n_devices && good; d++) {
-    const char **text = &at[s->devices[d].rank];
-    for (uint32_t i = 0; i < p->n_free && good; i++) {
-      char *end = NULL;
-      uint64_t *cost = &p->costs[(size_t)d * p->n_free + i];
-      *cost = UNSUPPORTED;
-      if ((*text)[0] == '-') ++*text;
-      else {
-        *cost = strtoull(*text, &end, 10);
-        good = end != *text;
-        *text = end;
-      }
-      if (good && **text == ' ') ++*text;
-      else good = false;
-    }
-    if (good && **text == '\n') ++*text;
-    else good = false;
+  for (uint32_t d = 0; d < s->n_devices && good && status == HEDDLE_OK; d++) {
+    const uint32_t r = s->devices[d].rank;
+    if (like[r] != r) continue;
+    uint64_t *row = p->costs + rows++ * p->n_free;
+    good = read_row(p, &at[r], row);
+    p->row_of[d] = row;
+  }
+  for (uint32_t d = 0; d < s->n_devices && good && status == HEDDLE_OK; d++) {
+    const uint32_t r = like[s->devices[d].rank];
+    if (p->row_of[d] != NULL) continue;
+    const uint64_t *row = NULL;
+    for (uint32_t o = 0; o < s->n_devices && row == NULL; o++)
+      if (s->devices[o].rank == r && seen[o] == seen[d]) row = p->row_of[o];
+    p->row_of[d] = row;
+    good = row != NULL;
   }
   heddle__free(at);
-  return good ? HEDDLE_OK
-              : heddle__fail(err, HEDDLE_EFORMAT, "a rank sent something else than what its devices support");
+  heddle__free(like);
+  heddle__free(seen);
+  heddle__free(count);
+  if (status != HEDDLE_OK || good) return status;
+  return heddle__fail(err, HEDDLE_EFORMAT, "a rank sent something else than what its devices support");
 }
 
 static heddle_status ask_all(placer *p, heddle_error *err) {
   heddle__sheet sheet = {0};
   char **texts = NULL;
-  p->costs = heddle__alloc((size_t)p->s->n_devices * p->n_free, sizeof *p->costs);
-  heddle_status status = p->costs != NULL ? ask_own(p, &sheet, err) : heddle__no_memory(err, "what devices support");
+  heddle_status status = ask_own(p, &sheet, err);
   if (status == HEDDLE_OK)
     status =
         heddle__ranks_agree(p->s->ranks, "the placement of a model", sheet.text != NULL ? sheet.text : "", &texts, err);
@@ -166,7 +205,7 @@ static heddle_status no_device(const placer *p, uint32_t node, heddle_error *err
 static heddle_status prefer(placer *p, heddle_error *err) {
   for (uint32_t i = 0; i < p->n_free; i++) {
     uint32_t d = 0;
-    while (d < p->s->n_devices && p->costs[(size_t)d * p->n_free + i] == UNSUPPORTED) d++;
+    while (d < p->s->n_devices && p->row_of[d][i] == UNSUPPORTED) d++;
     if (d == p->s->n_devices) return no_device(p, p->free_nodes[i], err);
     p->s->device_of[p->free_nodes[i]] = d;
   }
@@ -174,22 +213,63 @@ static heddle_status prefer(placer *p, heddle_error *err) {
 }
 
 /* ---- automatic placement: a pipeline. Nodes in the graph's order go to devices in the list's, so that the largest sum of
- * times is the least. */
+ * times is the least. Where the rank changes, the message with the values that are needed further on counts. */
+
+/* The values that free nodes make: per entry, the node that made its memory, and the last one that reads it. */
+static heddle_status cross(placer *p, const heddle__link *link, heddle_error *err) {
+  const heddle_graph *g = p->g;
+  uint32_t *number = heddle__alloc(g->n_nodes, sizeof *number), *root = heddle__alloc(g->n_entries, sizeof *root);
+  uint32_t *maker = heddle__alloc(g->n_entries, sizeof *maker), *last = heddle__alloc(g->n_entries, sizeof *last);
+  p->crossing = heddle__alloc((size_t)p->n_free + 1, sizeof *p->crossing);
+  const bool room = number != NULL && root != NULL && maker != NULL && last != NULL && p->crossing != NULL;
+  for (uint32_t i = 0; room && i < p->n_free; i++) number[p->free_nodes[i]] = i + 1; /* 0: nothing is known of it */
+  for (uint32_t i = 0; room && i < g->n_nodes; i++) {
+    const heddle__node *n = &g->nodes[i];
+    const bool is_view = heddle__node_is_view(g, n) && n->n_inputs > 0 && n->inputs[0].node != HEDDLE__ABSENT;
+    for (uint32_t k = 0; k < n->n_outputs; k++) {
+      const uint32_t entry = n->first_entry + k;
+      root[entry] = is_view ? root[heddle__entry_id(g, n->inputs[0])] : entry;
+      maker[entry] = number[i];
+    }
+    for (uint32_t k = 0; k < n->n_inputs && number[i] != 0; k++)
+      if (n->inputs[k].node != HEDDLE__ABSENT) last[root[heddle__entry_id(g, n->inputs[k])]] = number[i];
+  }
+  for (uint32_t e = 0; room && e < g->n_entries; e++)
+    if (maker[e] != 0 && last[e] > maker[e]) { /* numbers are from 1 */
+      p->crossing[maker[e]] += p->plan->values[e].known.bytes;
+      p->crossing[last[e]] -= p->plan->values[e].known.bytes;
+    }
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; room && i < p->n_free; i++) {
+    bytes += p->crossing[i];
+    p->crossing[i] = bytes > 0 ? link->ns + bytes / 1000 * link->ps_a_byte : 0;
+  }
+  heddle__free(number);
+  heddle__free(root);
+  heddle__free(maker);
+  heddle__free(last);
+  return room ? HEDDLE_OK : heddle__no_memory(err, "the messages of a placement");
+}
 
 /* Whether no device has more than most; takes: writes the placement. */
 static bool fits(placer *p, uint64_t most, bool takes) {
-  uint32_t d = 0;
+  const heddle__rank_device *devices = p->s->devices;
+  uint32_t d = 0, rank = HEDDLE__NONE;
   uint64_t used = 0;
+  bool is_first = true; /* of its device */
   for (uint32_t i = 0; i < p->n_free; i++) {
-    for (;; d++, used = 0) {
+    for (;; d++, is_first = true) {
       if (d == p->s->n_devices) return false;
-      const uint64_t cost = p->costs[(size_t)d * p->n_free + i];
+      const uint64_t cost = p->row_of[d][i];
+      if (is_first) used = i > 0 && devices[d].rank != rank ? p->crossing[i] : 0;
       if (cost <= most && used <= most - cost) {
         used += cost;
         break;
       }
       if (cost == UNSUPPORTED && d + 1 == p->s->n_devices) return false;
     }
+    is_first = false;
+    rank = devices[d].rank;
     if (!takes) continue;
     p->s->device_of[p->free_nodes[i]] = d;
     p->s->fixed[p->free_nodes[i]] = true;
@@ -198,7 +278,11 @@ static bool fits(placer *p, uint64_t most, bool takes) {
 }
 
 static heddle_status spread_evenly(placer *p, heddle_error *err) {
+  heddle__link link = {0};
   uint64_t low = 0, high = UINT64_C(1) << 50;
+  heddle_status s = p->s->measures ? heddle__ranks_link(p->s->ranks, &link, err) : HEDDLE_OK;
+  if (s == HEDDLE_OK) s = cross(p, &link, err);
+  if (s != HEDDLE_OK) return s;
   if (!fits(p, high, false)) return prefer(p, err); /* no pipeline in this order: a device lacks an operator */
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
@@ -254,5 +338,7 @@ heddle_status heddle__spread_place(heddle_model *m, uint32_t *rank_of, heddle_er
   heddle__order_free(p.order);
   heddle__free(p.free_nodes);
   heddle__free(p.costs);
+  heddle__free(p.crossing);
+  heddle__free((void *)(uintptr_t)p.row_of);
   return status;
 }

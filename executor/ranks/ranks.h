@@ -10,7 +10,14 @@
 #include "executor/run.h"
 #include "heddle/ranks.h"
 
-enum { HEDDLE__RANK_TAGS = 4 }; /* tags of ranks_agree; messages of runs have those behind them */
+/* Tags of ranks_agree, 0 to 3, and of ranks_link; messages of runs have those behind them. */
+enum { HEDDLE__RANK_TAG_LINK = 4, HEDDLE__RANK_TAGS };
+
+/* What a message between ranks takes. */
+typedef struct heddle__link {
+  bool is_known;
+  uint64_t ns, ps_a_byte;
+} heddle__link;
 
 typedef struct heddle__ranks {
   heddle__attachment attachment; /* first: the context frees it */
@@ -29,6 +36,7 @@ typedef struct heddle__ranks {
   uint32_t blamed;            /* whom that one waits for in turn, as far as it is known; else itself */
   uint64_t heard_ns;          /* of the rank before this one */
   uint64_t next_tag;
+  heddle__link link; /* once it was measured; models are made one after the other */
 } heddle__ranks;
 
 /* NULL: the context is not of a rank. */
@@ -39,8 +47,9 @@ heddle__ranks *heddle__context_ranks(heddle_context *ctx);
 /* The error that ended the work of all, if one has. */
 heddle_status heddle__ranks_check(heddle__ranks *r, heddle_error *err);
 
-/* Ends the work of all ranks with this rank's failure, unless it has ended; gives s. err has the words, or is NULL. */
-heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle_error *err);
+/* Ends the work of all ranks, unless it has ended; gives s. err has the words, or is NULL. Where it names no rank the failure is this
+ * rank's: it becomes a member, and the text begins with it. */
+heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, heddle_error *err);
 #if defined(__clang_analyzer__) && !defined(HEDDLE__GROUP_C) /* as in core/error.h */
 #define heddle__ranks_fail(r, s, err) (heddle__ranks_fail(r, s, err), (s))
 #endif
@@ -50,8 +59,8 @@ heddle_status heddle__ranks_fail(heddle__ranks *r, heddle_status s, const heddle
 heddle__run_end heddle__ranks_wait(heddle__ranks *r, void *request, uint32_t peer, uint64_t bytes, const char *what,
                                    const heddle__helm *helm, heddle_status *status, heddle_error *err);
 
-/* " (which waits for rank 2)" of a rank that this one waits for; "" where it waits for none. */
-void heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size);
+/* " (which waits for rank 2)" of a rank that this one waits for; "" where it waits for none. Gives the last one of the row. */
+uint32_t heddle__ranks_blame(heddle__ranks *r, uint32_t peer, char *out, size_t size);
 
 heddle_status heddle__ranks_send_init(heddle__ranks *r, const void *data, uint64_t bytes, uint32_t to, uint64_t tag,
                                       void **out, heddle_error *err);
@@ -63,8 +72,12 @@ void heddle__ranks_free(heddle__ranks *r, void *request); /* takes NULL */
 /* n tags in a row that no one else has. */
 heddle_status heddle__ranks_tags(heddle__ranks *r, uint64_t n, uint64_t *first, heddle_error *err);
 
-/* ---- agree.c: gives each rank the texts of all, (*out)[rank], in one block that is freed with heddle__free. All ranks call
+/* ---- agree.c: gives each rank the texts of all, (*out)[rank], in one block that is freed with heddle__free; ranks that say the same
+ * share one. All ranks call
  * it, in the same order. what names the occasion, and is compared: ranks that are at different ones fail. Blocks. */
 heddle_status heddle__ranks_agree(heddle__ranks *r, const char *what, const char *text, char ***out, heddle_error *err);
+
+/* ---- link.c: the slowest link between ranks, which the first call measures. All ranks call it, in the same order. Blocks. */
+heddle_status heddle__ranks_link(heddle__ranks *r, heddle__link *out, heddle_error *err);
 
 #endif

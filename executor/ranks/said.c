@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/failure.h"
 #include "core/registry.h"
 #include "executor/ranks/own.h"
 #include "plugins/common/fnv.h"
@@ -105,26 +106,32 @@ static bool put(json_t *to, const char *key, const char *text) {
 }
 
 /* Words that are compared, in the order in which a difference is reported, and what they are called then. */
-static const char *const compared[][2] = {{"graph", "its model's graph"},
-                                          {"params", "its model's parameters"},
-                                          {"list", "its list of devices"},
-                                          {"rules", "its placement rules"},
-                                          {"options", "its options (flags, runs in flight, kept nodes)"}};
+static const char *const compared[][2] = {
+    {"graph", "its model's graph"},
+    {"params", "its model's parameters"},
+    {"list", "its list of devices"},
+    {"rules", "its placement rules"},
+    {"options", "its options (flags, runs in flight, kept nodes, whether links are measured)"}};
 
 static heddle_status compare(const heddle__spread *s, json_t *const *said, heddle_error *err) {
   for (uint32_t i = 0; i < s->ranks->comm.size; i++) {
     const char *why = json_string_value(json_object_get(said[i], "error"));
     if (why == NULL || json_object_get(said[i], "items") == NULL)
-      return heddle__fail(err, HEDDLE_EFORMAT, "rank %u sent something else than a list of its devices", (unsigned)i);
-    if (why[0] != '\0') return heddle__fail(err, HEDDLE_ENODEV, "rank %u: %s", (unsigned)i, why);
+      return heddle__at_rank(
+          heddle__fail(err, HEDDLE_EFORMAT, "rank %u sent something else than a list of its devices", (unsigned)i), err,
+          i);
+    if (why[0] != '\0')
+      return heddle__at_rank(heddle__fail(err, HEDDLE_ENODEV, "rank %u: %s", (unsigned)i, why), err, i);
   }
   for (uint32_t i = 1; i < s->ranks->comm.size; i++) {
     for (size_t k = 0; k < sizeof compared / sizeof compared[0]; k++) {
       const char *a = json_string_value(json_object_get(said[0], compared[k][0]));
       const char *b = json_string_value(json_object_get(said[i], compared[k][0]));
       if (a == NULL || b == NULL || strcmp(a, b) != 0)
-        return heddle__fail(err, HEDDLE_EINVAL, "rank %u differs from rank 0 in %s: '%.150s' is not '%.150s'",
-                            (unsigned)i, compared[k][1], b != NULL ? b : "", a != NULL ? a : "");
+        return heddle__at_rank(heddle__fail(err, HEDDLE_EINVAL,
+                                            "rank %u differs from rank 0 in %s: '%.150s' is not '%.150s'", (unsigned)i,
+                                            compared[k][1], b != NULL ? b : "", a != NULL ? a : ""),
+                               err, i);
     }
     const char *name;
     json_t *build;
@@ -132,9 +139,10 @@ static heddle_status compare(const heddle__spread *s, json_t *const *said, heddl
       const char *a = json_string_value(json_object_get(json_object_get(said[0], "plugins"), name));
       const char *b = json_string_value(build);
       if (a != NULL && b != NULL && strcmp(a, b) != 0)
-        return heddle__fail(err, HEDDLE_EINVAL,
-                            "rank %u differs from rank 0 in its plugin %s: '%.150s' is not '%.150s'", (unsigned)i, name,
-                            b, a);
+        return heddle__at_rank(heddle__fail(err, HEDDLE_EINVAL,
+                                            "rank %u differs from rank 0 in its plugin %s: '%.150s' is not '%.150s'",
+                                            (unsigned)i, name, b, a),
+                               err, i);
     }
   }
   return HEDDLE_OK;
@@ -149,8 +157,8 @@ static heddle_status say(heddle__spread *s, heddle_context *ctx, const heddle_gr
   uint64_t kept = FNV1A_START;
   for (size_t i = 0; i < o->n_keep; i++)
     if (o->keep != NULL && o->keep[i] != NULL) kept = fnv1a(kept, o->keep[i], strlen(o->keep[i]) + 1);
-  snprintf(options, sizeof options, "flags %x, in flight %u, kept %016llx", (unsigned)o->flags, (unsigned)o->in_flight,
-           (unsigned long long)kept);
+  snprintf(options, sizeof options, "flags %x, in flight %u, kept %016llx%s", (unsigned)o->flags,
+           (unsigned)o->in_flight, (unsigned long long)kept, s->measures ? "" : ", links not measured");
   char *graph_hash = hash_of_graph(graph, err), *params_hash = hash_of_params(params), *rules = text_of_rules(o, ctx);
   heddle_status status = HEDDLE_OK;
   if (all == NULL || items == NULL || plugins == NULL || graph_hash == NULL || params_hash == NULL || rules == NULL)

@@ -29,7 +29,7 @@ bool heddle__spread_idle(const heddle__spread *s); /* this rank has no device in
 uint32_t heddle__spread_rank(const heddle__spread *s);
 
 /* A failure of this rank outside of a run ends the work of all ranks; gives status. s may be NULL. */
-heddle_status heddle__spread_fail(const heddle__spread *s, heddle_status status, const heddle_error *err);
+heddle_status heddle__spread_fail(const heddle__spread *s, heddle_status status, heddle_error *err);
 heddle_status heddle__spread_check(const heddle__spread *s, heddle_error *err);
 
 /* ---- place.c: the rank of each node (rank_of, a number per node), where m is whole but for its stages. */

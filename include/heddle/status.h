@@ -21,16 +21,17 @@ extern "C" {
 HEDDLE_API const char *heddle_status_name(heddle_status status);
 HEDDLE_API const char *heddle_status_text(heddle_status status);
 
-/* The device, node and operand that a failed run, plan or load concerns. Set struct_size. */
+/* The device, node, operand and rank that a failed run, plan or load concerns. Set struct_size. */
 typedef struct heddle_failure {
   uint32_t struct_size;
   int32_t node;        /* the node's index in its graph; -1: not known */
   int32_t operand;     /* the input of the node; -1: not known */
   char device[64];     /* "cuda:0"; "": no device is concerned */
   char node_name[128]; /* truncated if longer; "": no node is concerned */
+  int32_t rank;        /* whose failure it is, in a context of ranks (heddle/ranks.h); -1: not known */
 } heddle_failure;
 
-/* Returns the device, node and operand that an error of this library concerns, so a program need not parse the error
+/* Returns the device, node, operand and rank that an error of this library concerns, so a program need not parse its
  * text. err is the error of the failed call, a copy of it, or NULL. Returns HEDDLE_ENOTFOUND where the error names none
  * of them; out is filled in this case too. HEDDLE_EINVAL where out is NULL or its struct_size is too small. Pure; any
  * thread. */

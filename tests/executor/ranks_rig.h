@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "core/context.h"
 #include "rig.h"
 
 enum { RANKS_MOST = 8, NOTES_MOST = 256 };
@@ -12,6 +13,7 @@ enum { RANKS_MOST = 8, NOTES_MOST = 256 };
 typedef struct message {
   struct message *next;
   bool sends, active, done;
+  uint64_t start_ns;
   void *data;
   uint64_t bytes;
   uint32_t from, to, tag;
@@ -23,6 +25,7 @@ typedef struct wires {
   uint32_t size;
   int lose; /* the n-th start of a send with a tag of runs is lost, from 1; 0: none */
   int starts, made, released;
+  uint64_t delay_ns; /* of a message, from the start of its send */
   struct {
     unsigned char bytes[HEDDLE_COMM_NOTE_BYTES];
     uint32_t n, from;
@@ -38,7 +41,12 @@ typedef struct wire_end {
 static heddle_status wire_make(wire_end *e, bool sends, void *data, uint64_t bytes, uint32_t peer, uint32_t tag,
                                void **out) {
   message *m = calloc(1, sizeof *m);
-  *m = (message){NULL, sends, false, false, data, bytes, sends ? e->rank : peer, sends ? peer : e->rank, tag};
+  *m = (message){.sends = sends,
+                 .data = data,
+                 .bytes = bytes,
+                 .from = sends ? e->rank : peer,
+                 .to = sends ? peer : e->rank,
+                 .tag = tag};
   pthread_mutex_lock(&e->w->lock);
   m->next = e->w->messages;
   e->w->messages = m;
@@ -64,8 +72,9 @@ static heddle_status wire_start(void *self, void *request, heddle_error *e) {
   message *m = request;
   (void)e;
   pthread_mutex_lock(&w->lock);
-  bool lost = m->sends && m->tag >= 4 && w->lose > 0 && ++w->starts == w->lose;
+  bool lost = m->sends && m->tag >= 5 && w->lose > 0 && ++w->starts == w->lose;
   m->active = !lost;
+  m->start_ns = heddle__now_ns();
   m->done = lost; /* as its sender sees it */
   pthread_mutex_unlock(&w->lock);
   return HEDDLE_OK;
@@ -79,6 +88,7 @@ static heddle_status wire_test(void *self, void *request, int *done, heddle_erro
   for (message *o = w->messages; o != NULL && m->active; o = o->next) {
     if (!o->active || o->sends == m->sends || o->from != m->from || o->to != m->to || o->tag != m->tag) continue;
     message *from = m->sends ? m : o, *to = m->sends ? o : m;
+    if (heddle__now_ns() - from->start_ns < w->delay_ns) continue;
     if (from->bytes != to->bytes) s = HEDDLE_EFAILED;
     else if (from->bytes > 0) memcpy(to->data, from->data, (size_t)from->bytes);
     m->active = o->active = false;

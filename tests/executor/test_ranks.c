@@ -3,7 +3,7 @@
  * timeout: 120 */
 #include <stdatomic.h>
 
-#include "executor/ranks/script.h"
+#include "executor/ranks/own.h"
 #include "ranks_rig.h"
 
 /* ---- the proof */
@@ -261,6 +261,15 @@ static void all_fail(rank_case *c, uint32_t ranks, heddle_status status, const c
       fail_msg("rank %u: %s: %s", (unsigned)i, heddle_status_name(c->status[i]), c->errors[i].text);
 }
 
+/* The member of the error of each rank says whose failure it was. */
+static void all_blame(const rank_case *c, uint32_t ranks, int32_t rank, const char *device) {
+  for (uint32_t i = 0; i < ranks; i++) {
+    heddle_failure f = {.struct_size = sizeof f};
+    if (heddle_error_failure(&c->errors[i], &f) != HEDDLE_OK || f.rank != rank || strcmp(f.device, device) != 0)
+      fail_msg("rank %u: it blames %d and '%s': %s", (unsigned)i, (int)f.rank, f.device, c->errors[i].text);
+  }
+}
+
 static void three_ranks_run_one_graph(void **state) {
   (void)state;
   static rank_case c = {.devices = "0/cpu,1/sim:0,*/cpu", .place = three, .n_place = 4, .body = run_ten};
@@ -292,11 +301,44 @@ static void a_rank_without_devices_takes_part(void **state) {
   all_succeed(&c, 4);
 }
 
+/* Whether rank 1 has nodes. */
+static void look_at_rank_1(rank_case *c, uint32_t rank, heddle_context *ctx, heddle_model *m, heddle_error *e) {
+  const heddle__spread *s = m->spread;
+  (void)ctx, (void)rank, (void)e;
+  for (uint32_t i = 0; i < m->graph->n_nodes; i++)
+    if (s->device_of[i] != HEDDLE__NONE && s->devices[s->device_of[i]].rank == 1) c->good++;
+}
+
 static void auto_makes_a_pipeline(void **state) {
   (void)state;
   static const char *const rules[] = {"auto"};
-  static rank_case c = {.devices = "*/cpu", .place = rules, .n_place = 1, .body = run_ten};
+  static rank_case c = {
+      .devices = "*/cpu", .place = rules, .n_place = 1, .settings = {{"routes.test", "0"}}, .body = run_ten};
   all_succeed(&c, 2);
+}
+
+/* Four nodes of microseconds are not worth a message of milliseconds. */
+static void auto_counts_messages(void **state) {
+  (void)state;
+  static const char *const rules[] = {"auto"};
+  static rank_case slow = {.devices = "*/cpu",
+                           .place = rules,
+                           .n_place = 1,
+                           .settings = {{"routes.test", "1"}},
+                           .body = look_at_rank_1,
+                           .w = {.delay_ns = 2000000}};
+  run_all(&slow, 2);
+  for (int i = 0; i < 2; i++)
+    if (slow.status[i] != HEDDLE_OK) fail_msg("%s", slow.errors[i].text);
+  assert_int_equal(slow.good, 0);
+  static rank_case off = {.devices = "*/cpu",
+                          .place = rules,
+                          .n_place = 1,
+                          .settings = {{"routes.test", "0"}},
+                          .body = look_at_rank_1,
+                          .w = {.delay_ns = 2000000}};
+  run_all(&off, 2);
+  assert_true(off.good > 0);
 }
 
 static void a_lost_message_ends_all_ranks(void **state) {
@@ -320,12 +362,14 @@ static void a_failed_device_ends_all_ranks(void **state) {
                         .settings = {{"sim.fail", "run:3"}, {"sim.capture", "0"}},
                         .body = run_ten};
   all_fail(&c, 3, HEDDLE_EFAILED, "node 'relu' on sim:0");
+  all_blame(&c, 3, 1, "sim:0");
 }
 
 static void a_missing_device_is_named_on_all_ranks(void **state) {
   (void)state;
   static rank_case c = {.devices = "*/cpu,1/sim:99"};
   all_fail(&c, 2, HEDDLE_ENODEV, "rank 1: no device 'sim:99'");
+  all_blame(&c, 2, 1, "");
   static rank_case d = {.devices = "*/cpu,5/cpu"};
   all_fail(&d, 2, HEDDLE_ENODEV, "there is no such rank; there are 2");
 }
@@ -378,6 +422,7 @@ static void a_failure_of_the_caller_goes_to_all(void **state) {
   (void)state;
   static rank_case c = {.devices = "*/cpu", .body = fail_alone};
   all_fail(&c, 3, HEDDLE_EIO, "rank 1: weights.bin is not there");
+  all_blame(&c, 3, 1, "");
 }
 
 /* Nobody sets an input that a rank needs: all ranks report it, and none waits. */
@@ -419,7 +464,7 @@ static void bad_tables_are_refused(void **state) {
 CASES(CASE(the_plan_is_proved), CASE(mutants_are_refused), CASE(swapped_messages_are_refused),
       CASE(a_cycle_of_waits_is_refused), CASE(three_ranks_run_one_graph), CASE(runs_in_flight_over_ranks),
       CASE(one_rank_is_an_ordinary_context), CASE(a_rank_without_devices_takes_part), CASE(auto_makes_a_pipeline),
-      CASE(a_lost_message_ends_all_ranks), CASE(a_failed_device_ends_all_ranks),
+      CASE(auto_counts_messages), CASE(a_lost_message_ends_all_ranks), CASE(a_failed_device_ends_all_ranks),
       CASE(a_missing_device_is_named_on_all_ranks), CASE(another_order_of_calls_is_reported),
       CASE(a_rank_that_leaves_is_named), CASE(a_failure_of_the_caller_goes_to_all), CASE(an_unset_input_ends_all_ranks),
       CASE(bad_tables_are_refused))

@@ -1,11 +1,12 @@
-/* The members of an error: device, node and operand beside its text. */
+/* The members of an error: rank, device, node and operand beside its text. */
+#include <stddef.h>
 #include <string.h>
 
 #include "cases.h"
 #include "core/failure.h"
 #include "heddle/heddle.h"
 
-_Static_assert(sizeof(heddle_failure) == 3 * sizeof(uint32_t) + 64 + 128, "heddle_failure has padding");
+_Static_assert(sizeof(heddle_failure) == 4 * sizeof(uint32_t) + 64 + 128, "heddle_failure has padding");
 
 static heddle_failure failure_of(const heddle_error *err, heddle_status expected) {
   heddle_failure f;
@@ -20,6 +21,7 @@ static void assert_none(const heddle_error *err) {
   const heddle_failure f = failure_of(err, HEDDLE_ENOTFOUND);
   assert_int_equal(f.node, -1);
   assert_int_equal(f.operand, -1);
+  assert_int_equal(f.rank, -1);
   assert_string_equal(f.device, "");
   assert_string_equal(f.node_name, "");
   if (err != NULL) assert_null(heddle__failed_device(err));
@@ -44,8 +46,31 @@ static void members_are_set(void **state) {
   assert_string_equal(f.node_name, "conv1");
   assert_int_equal(f.node, 7);
   assert_int_equal(f.operand, 2);
+  assert_int_equal(f.rank, -1);
+  assert_int_equal(heddle__failed_rank(&err), -1);
   assert_string_equal(heddle__failed_device(&err), "sim:1");
   assert_string_equal(heddle__failed_node(&err), "conv1");
+}
+
+static void a_rank_alone_is_known(void **state) {
+  (void)state;
+  heddle_error err = used();
+  heddle__fail(&err, HEDDLE_EDEVICE, "it is silent");
+  assert_int_equal(heddle__failed_rank(&err), -1);
+  assert_int_equal(heddle__at_rank(HEDDLE_EDEVICE, &err, 0), HEDDLE_EDEVICE);
+  heddle__at_rank(HEDDLE_EDEVICE, &err, 3);
+  heddle__prefix(&err, HEDDLE_EDEVICE, "a run: ");
+  assert_int_equal(heddle__failed_rank(&err), 0);
+  assert_int_equal(failure_of(&err, HEDDLE_OK).rank, 0);
+  /* A program of a version without the member. */
+  struct old {
+    uint32_t struct_size;
+    char rest[2 * sizeof(int32_t) + 64 + 128];
+    int32_t behind;
+  } old = {.struct_size = offsetof(struct old, behind), .behind = 77};
+  assert_int_equal(heddle_error_failure(&err, (heddle_failure *)(void *)&old), HEDDLE_OK);
+  assert_int_equal(old.behind, 77);
+  assert_int_equal(old.struct_size, offsetof(struct old, behind));
 }
 
 static void the_first_stays(void **state) {
@@ -182,5 +207,6 @@ static void null_is_taken(void **state) {
   assert_int_equal(small.node, 5);
 }
 
-CASES(CASE(members_are_set), CASE(the_first_stays), CASE(a_prefix_keeps_members), CASE(a_text_with_members_is_cut),
-      CASE(another_text_has_no_members), CASE(a_mark_stays_through_prefixes), CASE(null_is_taken))
+CASES(CASE(members_are_set), CASE(a_rank_alone_is_known), CASE(the_first_stays), CASE(a_prefix_keeps_members),
+      CASE(a_text_with_members_is_cut), CASE(another_text_has_no_members), CASE(a_mark_stays_through_prefixes),
+      CASE(null_is_taken))

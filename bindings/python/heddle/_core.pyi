@@ -17,6 +17,7 @@ class Error(RuntimeError):
     node: str | None     # taken from the words: node 'NAME'
     device: str | None   # ... a device's name, such as "sim:0"
     file: str | None     # ... the path that the call was about
+    rank: int | None     # whose failure it is, in a context of ranks
 
 class InvalidError(Error, ValueError): ...
 class MemoryError_(Error, MemoryError): ...

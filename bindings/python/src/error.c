@@ -68,6 +68,7 @@ static PyObject *error_of(heddle_status status, const heddle_error *err, const c
              set(error, "api_code", PyLong_FromLong(err != NULL ? err->api_code : 0)) == 0 &&
              set(error, "message", Py_NewRef(words)) == 0 && set(error, "node", text_or_none(about.node_name)) == 0 &&
              set(error, "device", text_or_none(about.device)) == 0 &&
+             set(error, "rank", about.rank >= 0 ? PyLong_FromLong(about.rank) : Py_NewRef(Py_None)) == 0 &&
              set(error, "file", file != NULL ? PyUnicode_DecodeFSDefault(file) : Py_NewRef(Py_None)) == 0;
   Py_XDECREF(words);
   if (!made) Py_CLEAR(error);

@@ -77,9 +77,8 @@ public:
 
   // For functions of the program that report an error: the caller receives the status and the text.
   Error(heddle_status status, std::string text, std::string file = {}, std::int32_t api_code = 0)
-      : facts_(
-            std::make_shared<const Facts>(Facts{status, api_code, std::move(text), std::move(file), {}, {}, nullptr})) {
-  }
+      : facts_(std::make_shared<const Facts>(
+            Facts{status, api_code, -1, std::move(text), std::move(file), {}, {}, nullptr})) {}
 
   // From a C call. file is the path that the call used, or NULL.
   Error(heddle_status status, const heddle_error &err, const char *file)
@@ -102,6 +101,11 @@ public:
   // The driver's own error code, or 0.
   std::int32_t api_code() const noexcept {
     return facts_ ? facts_->api_code : 0;
+  }
+
+  // The rank whose failure it is, in a context of ranks; -1 if none is named.
+  std::int32_t rank() const noexcept {
+    return facts_ ? facts_->rank : -1;
   }
 
   // The node and the device of the failure ("conv1", "sim:0"), and the path of the call; "" if there is none.
@@ -131,14 +135,14 @@ public:
 private:
   struct Facts {
     heddle_status status;
-    std::int32_t api_code;
+    std::int32_t api_code, rank;
     std::string text, file, node, device;
     std::exception_ptr cause;
   };
 
   Error(heddle_status status, const heddle_error &err, const heddle_failure &about, const char *file)
       : facts_(std::make_shared<const Facts>(
-            Facts{status, err.api_code, err.text[0] != '\0' ? err.text : heddle_status_text(status),
+            Facts{status, err.api_code, about.rank, err.text[0] != '\0' ? err.text : heddle_status_text(status),
                   file != nullptr ? file : "", about.node_name, about.device, cause_of(err)})) {}
 
   static std::exception_ptr cause_of(const heddle_error &err) noexcept {
