@@ -3,7 +3,8 @@
 Messages of 4 KB, 1 MiB and 64 MiB there and back: ours go through the requests and the waits of a run, theirs are persistent
 requests and MPI_Wait, in one process and one run. The pipeline has one node a rank, on a sim that takes its time asleep, since
 there are fewer cores here than ranks: a run of the stream with 8 in flight over the slowest stage alone (at most 1 / 0.95), and
-a run alone over the sum of its stages and 1.2 messages for each link.
+a run alone over the sum of its stages and 1.2 messages for each link. Planning is one rank's of 1,024 with 8 devices each and 100,000
+nodes, where the others are simulated: processor time over 10 s, and peak memory over 2 GiB.
 """
 import os
 import shutil
@@ -13,6 +14,19 @@ import sys
 import _common as common
 
 STAGE_US = 20000
+
+
+RANKS, DEVICES, NODES = 1024, 8, 100000
+
+
+def planning(report, args):
+    program, nodes = os.path.join(args.build, "bench", "bench_ranks"), 1000 if args.check else NODES
+    env = {**os.environ, "HEDDLE_PLUGIN_PATH": os.path.join(os.path.abspath(args.build), "lib", "heddle", "plugins")}
+    for how in "annotated", "auto":
+        rows = [subprocess.run([program, str(RANKS), str(DEVICES), str(nodes), how], check=True, capture_output=True, text=True,
+                               timeout=1200, env=env).stdout.split() for _ in range(1 if args.check else 3)]
+        report.ratio(f"planning_{how}", [float(r[0]) for r in rows], [10.0] * len(rows), 1.0, "s")
+        report.ratio(f"planning_{how}_memory", [float(r[1]) for r in rows], [float(2 << 20)] * len(rows), 1.0, "MiB", 1 / 1024)
 
 
 def main():
@@ -38,6 +52,7 @@ def main():
     report.ratio("pipeline_4", many, stage, 1 / 0.95, "ms a run", 1e-6)
     links = 4  # three between the stages, one with the result
     bound = [4 * s + links * 1.2 * p / 2 for s, p in zip(stage, ping)]
+    planning(report, args)
     report.ratio("latency_4", latency, bound, 1.0, "ms a run", 1e-6)
     report.close()
 

@@ -1,6 +1,7 @@
 """Remote devices: a one-node run against a bare TLS ping-pong of the same bytes, and 128 MiB out and 64 MiB in against a bare TLS
-stream, on loopback; the ping-pong also over a relay that delays, with a graph that changes sides 100 times and with 8 runs in flight;
-both streams at 1 Gbit/s between two network namespaces; a remote call of TVM's RPC against TVM's own client and server.
+stream, on loopback; the ping-pong also over a relay that delays, with a graph that changes sides 100 times (its time, and its
+messages) and with 8 runs in flight; both streams at 1 Gbit/s between two network namespaces; a remote call of TVM's RPC against TVM's own
+client and server.
 """
 import importlib.util
 import os
@@ -19,10 +20,10 @@ DELAYS = {"0_ms": 0.0, "0.2_ms": 0.0002, "5_ms": 0.005}  # of a round trip
 
 
 class Relay:
-    """Carries connections to a port, each byte half a round trip late."""
+    """Carries connections to a port, each byte half a round trip late. taken: how many pieces came from the near ends."""
 
     def __init__(self, port, delay):
-        self.to, self.delay = port, delay / 2
+        self.to, self.delay, self.taken = port, delay / 2, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -34,16 +35,17 @@ class Relay:
             for a, b in (near, far), (far, near):
                 a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 line = queue.SimpleQueue()
-                threading.Thread(target=self.take, args=(a, line), daemon=True).start()
+                threading.Thread(target=self.take, args=(a, line, a is near), daemon=True).start()
                 threading.Thread(target=self.give, args=(b, line), daemon=True).start()
 
-    def take(self, a, line):
+    def take(self, a, line, is_near):
         while True:
             try:
                 data = a.recv(1 << 16)
             except OSError:
                 data = b""
             line.put((time.monotonic() + self.delay, data))
+            self.taken += is_near
             if not data:
                 return
 
@@ -88,7 +90,8 @@ def samples(rounds, *ask):
 
 def over_delays(report, args, key, port, bare_port):
     for name, delay in DELAYS.items():
-        ports = (port, bare_port) if delay == 0 else (Relay(port, delay).port, Relay(bare_port, delay).port)
+        relay = None if delay == 0 else Relay(port, delay)
+        ports = (port, bare_port) if delay == 0 else (relay.port, Relay(bare_port, delay).port)
         ours = common.Server(args.build, "bench_remote", "client", key, *(f"127.0.0.1:{p}" for p in ports))
         count = 400 if delay < 0.001 else 40
         ours.ask("one", count), ours.ask("pingpong", count)
@@ -103,6 +106,10 @@ def over_delays(report, args, key, port, bare_port):
             few, steps = max(args.rounds // 3, 1), ours.ask("steps_node", 100)
             report.ratio("changes_of_sides", *samples(few, lambda: ours.ask("steps", 1),
                                                       lambda: STEPS / 2 * ours.ask("pingpong", 10) + steps), 1.1, "ns")
+            ours.ask("steps", 1)  # each message comes alone: the next one waits for its answer
+            before = relay.taken
+            ours.ask("steps", 4)
+            report.ratio("messages_of_sides", [(relay.taken - before) / 4], [STEPS / 2], 1.1, "messages")
             report.ratio("in_flight_8", *samples(few, lambda: ours.ask("flight", 80),
                                                  lambda: (ours.ask("pingpong", 10) + node) / FLIGHT), 1 / 0.9, "ns")
         ours.close()

@@ -111,6 +111,7 @@ static const char *const compared[][2] = {
     {"params", "its model's parameters"},
     {"list", "its list of devices"},
     {"rules", "its placement rules"},
+    {"memory", "its limits on memory"},
     {"options", "its options (flags, runs in flight, kept nodes, whether links are measured)"}};
 
 static heddle_status compare(const heddle__spread *s, json_t *const *said, heddle_error *err) {
@@ -167,7 +168,7 @@ static heddle_status say(heddle__spread *s, heddle_context *ctx, const heddle_gr
   const char *why = status == HEDDLE_OK ? "" : err->text;
   bool done = all != NULL && put(all, "error", why) && put(all, "graph", graph_hash) &&
               put(all, "params", params_hash) && put(all, "list", list) && put(all, "rules", rules) &&
-              put(all, "options", options);
+              put(all, "memory", o->memory) && put(all, "options", options);
   if (done && status == HEDDLE_OK) done = add_plugin(ctx, plugins, err) == HEDDLE_OK;
   if (all != NULL)
     done = json_object_set_new(all, "items", items) == 0 && json_object_set_new(all, "plugins", plugins) == 0 && done;

@@ -103,6 +103,8 @@ def test_ranks_that_differ(model, tmp_path):
     all_say(r, 2, "rank 1 differs from rank 0 in its model's graph")
     r = mpirun(2, "run", model, *run, ":", "run", model, "--random", "--device", "0/cpu,1/cpu")
     all_say(r, 2, "rank 1 differs from rank 0 in its list of devices")
+    r = mpirun(2, "run", model, *run, ":", "run", model, *run, "--memory", "1/cpu=1GiB")
+    all_say(r, 2, "rank 1 differs from rank 0 in its limits on memory: '1/cpu=1GiB' is not ''")
     r = mpirun(2, "run", model, *run, ":", "run", tmp_path / "nothing.onnx", *run)
     all_say(r, 2, f"heddle run: rank 1: {tmp_path}/nothing.onnx: No such file")
 

@@ -83,6 +83,13 @@ def test_certificates(tmp_path):
                       client(mine, authority.ca, HEDDLE_REMOTE_TLS_NAME="other.example"), {}):
             refused = run(at, *words, **wrong)
             assert refused.status == 1 and "remote" in refused.err, refused
+        (tmp_path / "no.pem").write_text("not PEM\n")
+        for wrong, text in ((client((mine[0], tmp_path / "no.key"), authority.ca), "no.key: No such file"),
+                            (client((mine[0], foreign[1]), authority.ca), f"{foreign[1]}: it is not the key"),
+                            (client((tmp_path / "no.pem", mine[1]), authority.ca), "no.pem: it is no certificate"),
+                            (client(mine, tmp_path / "no.pem"), "no.pem: it is no certificate of an authority")):
+            refused = run(at, *words, **wrong)
+            assert refused.status == 1 and text in refused.err, refused
         assert run(f"tcp:127.0.0.1:{s.port}", *words).status == 1  # TLS is not asked for
         assert run(at, *words, **client(mine, authority.ca)).status == 0
     for pair, text in (elsewhere, "hostname mismatch|IP address mismatch"), (old, "expired"):

@@ -229,16 +229,29 @@ static const transport_carrier tls_carrier = {tls_put, tls_get, tls_close};
 
 /* ---- the handshake */
 
+/* OpenSSL names neither the file nor why it cannot be opened. */
+static bool can_read(const char *path, char *why) {
+  FILE *f = fopen(path, "rb");
+  if (f == NULL) snprintf(why, TLS_WHY, "%s: %s", path, strerror(errno));
+  else (void)fclose(f);
+  return f != NULL;
+}
+
+static bool fail_file(const char *path, const char *what, char *why) {
+  char words[TLS_WHY];
+  snprintf(words, sizeof words, "%.160s: %s", path, what);
+  explain(why, TLS_WHY, words);
+  return false;
+}
+
 static bool load_files(SSL_CTX *ctx, const tls_options *o, char *why) {
-  if (SSL_CTX_load_verify_locations(ctx, o->ca, NULL) != 1) {
-    explain(why, TLS_WHY, "the authority's certificate cannot be read");
-    return false;
-  }
-  if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1 ||
-      SSL_CTX_use_PrivateKey_file(ctx, o->key, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(ctx) != 1) {
-    explain(why, TLS_WHY, "the certificate and its key cannot be used");
-    return false;
-  }
+  if (!can_read(o->ca, why) || !can_read(o->cert, why) || !can_read(o->key, why)) return false;
+  if (SSL_CTX_load_verify_locations(ctx, o->ca, NULL) != 1)
+    return fail_file(o->ca, "it is no certificate of an authority in PEM", why);
+  if (SSL_CTX_use_certificate_chain_file(ctx, o->cert) != 1)
+    return fail_file(o->cert, "it is no certificate in PEM", why);
+  if (SSL_CTX_use_PrivateKey_file(ctx, o->key, SSL_FILETYPE_PEM) != 1 || SSL_CTX_check_private_key(ctx) != 1)
+    return fail_file(o->key, "it is not the key of the certificate in PEM", why);
   return true;
 }
 
