@@ -109,7 +109,7 @@ def over_delays(report, args, key, port, bare_port):
             ours.ask("steps", 1)  # each message comes alone: the next one waits for its answer
             before = relay.taken
             ours.ask("steps", 4)
-            report.ratio("messages_of_sides", [(relay.taken - before) / 4], [STEPS / 2], 1.1, "messages")
+            report.ratio("messages_of_sides", [(relay.taken - before) / common.runs(4)], [STEPS / 2], 1.1, "messages")
             report.ratio("in_flight_8", *samples(few, lambda: ours.ask("flight", 80),
                                                  lambda: (ours.ask("pingpong", 10) + node) / FLIGHT), 1 / 0.9, "ns")
         ours.close()
