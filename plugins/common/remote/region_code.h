@@ -36,8 +36,9 @@ typedef const void *(*wire_find_fn)(void *user, const wire_blob_id *id);
  * (HEDDLE_EFORMAT), or memory is out. Freed with free. */
 heddle_pregion *wire_take_region(byte_reader *r, wire_find_fn find, void *user, heddle_error *err);
 
-/* The values of a region alone, for the same nodes with smaller shapes. take gives them to a region that was read; their constants
- * point as above. false: they are malformed, or not the region's with shapes that are no larger, and differ in open dimensions only. */
+/* The values of a region alone, for the same nodes with smaller shapes. take gives them to a region that was read; their
+ * constants point as above. false: they are malformed, or not the region's, or a dimension is larger, or smaller and not
+ * open. */
 void wire_put_values(byte_buffer *b, const heddle_pregion *region, wire_blob_fn blob, wire_layout_fn layout,
                      void *user);
 bool wire_take_values(byte_reader *r, heddle_pregion *region, wire_find_fn find, void *user);
@@ -46,8 +47,8 @@ bool wire_take_values(byte_reader *r, heddle_pregion *region, wire_find_fn find,
 void wire_put_value(byte_buffer *b, const heddle_pvalue *value, wire_layout_fn layout, void *user);
 void wire_take_value(byte_reader *r, heddle_pvalue *value, int64_t *shape);
 
-/* Offers for a region with these numbers of operands, with what they extend where the other end knows that. The arrays of an offer that is read are in one block, which is freed
- * with free(*block). */
+/* Offers for a region with these numbers of operands; extends: with what they extend, which the other end knows. The
+ * arrays of an offer that is read are in one block, which is freed with free(*block). */
 void wire_put_offer(byte_buffer *b, const heddle_poffer *offer, uint32_t n_inputs, uint32_t n_outputs, bool extends);
 bool wire_take_offer(byte_reader *r, uint32_t n_inputs, uint32_t n_outputs, bool extends, wire_layout_fn layout,
                      void *user, heddle_poffer *offer, void **block);
