@@ -24,7 +24,7 @@ static heddle_status take_region(remote_session *s, byte_reader *r, bool is_open
 typedef struct offers {
   byte_buffer bytes;
   const heddle_pregion *region;
-  bool can_resize;
+  bool can_resize, extends;
   uint32_t count;
 } offers;
 
@@ -40,7 +40,7 @@ static heddle_status add_offer(void *sink, const heddle_poffer *offer, heddle_er
   memcpy(&copy, offer, offer->struct_size < sizeof copy ? offer->struct_size : sizeof copy);
   copy.struct_size = offer->struct_size < sizeof copy ? offer->struct_size : (uint32_t)sizeof copy;
   if (!o->can_resize) copy.flags &= ~HEDDLE_OFFER_RESIZES;
-  wire_put_offer(&o->bytes, &copy, o->region->n_inputs, o->region->n_outputs);
+  wire_put_offer(&o->bytes, &copy, o->region->n_inputs, o->region->n_outputs, o->extends);
   o->count++;
   return o->bytes.failed ? p_fail(err, HEDDLE_ENOMEM, 0, "no memory for an offer") : HEDDLE_OK;
 }
@@ -50,7 +50,7 @@ heddle_status remote_query(remote_session *s, byte_reader *r, byte_buffer *out, 
   heddle_pregion *region;
   heddle_status status = take_region(s, r, false, &d, NULL, &region, err);
   if (status != HEDDLE_OK) return status;
-  offers o = {.region = region, .can_resize = can_resize(d->dev, region)};
+  offers o = {.region = region, .can_resize = can_resize(d->dev, region), .extends = s->minor >= WIRE_EXTENDS_MINOR};
   if (remote_calls_library(region)) status = remote_library_query(s, d, region, add_offer, &o, err);
   else status = d->dev->t->op.query(d->dev->instance, d->dev->index, region, add_offer, &o, err);
   if (status == HEDDLE_OK) {

@@ -254,7 +254,7 @@ static bool send_hello(remote_session *s, heddle_status status, const heddle_err
   return good;
 }
 
-static heddle_status take_hello(transport *t, bool *is_tunnel, heddle_error *err) {
+static heddle_status take_hello(transport *t, uint32_t *of_client, bool *is_tunnel, heddle_error *err) {
   enum { BODY = 16 };
   uint8_t bytes[WIRE_HEAD + BODY];
   if (!transport_receive(t, bytes, sizeof bytes)) return p_fail(err, HEDDLE_EIO, 0, "the client sent nothing");
@@ -265,6 +265,7 @@ static heddle_status take_hello(transport *t, bool *is_tunnel, heddle_error *err
   *is_tunnel = head.kind == WIRE_TUNNEL;
   if ((head.kind != WIRE_HELLO && !*is_tunnel) || head.bytes != BODY || magic != WIRE_MAGIC)
     return p_fail(err, HEDDLE_EIO, 0, "the client does not speak the protocol");
+  *of_client = minor;
   if (major == WIRE_MAJOR) return HEDDLE_OK;
   return p_fail(err, HEDDLE_EABI, 0, "the client speaks version %u.%u of the protocol, and this server %d.%d", major,
                 minor, (int)WIRE_MAJOR, (int)WIRE_MINOR);
@@ -276,7 +277,8 @@ int remote_session_serve(transport *t, const remote_limits *limits, remote_admit
   remote_session s = {.t = t, .limits = limits};
   t->quiet_ms = FIRST_MS;
   bool is_tunnel = false;
-  heddle_status status = take_hello(t, &is_tunnel, &err);
+  uint32_t minor = 0;
+  heddle_status status = take_hello(t, &minor, &is_tunnel, &err);
   if (status == HEDDLE_EIO) {
     rpc_log("heddle device-server: a client is refused: %s%s%s", err.text, t->why[0] != '\0' ? ": " : "", t->why);
     return 1;
@@ -293,6 +295,7 @@ int remote_session_serve(transport *t, const remote_limits *limits, remote_admit
   if (is_admitted) status = remote_session_init(&s, t, limits, &err);
   else (void)pthread_mutex_init(&s.send_lock, NULL);
   if (status != HEDDLE_OK) rpc_log("heddle device-server: a client is refused: %s", err.text);
+  s.minor = minor;
   const bool is_met = send_hello(&s, status, &err) && status == HEDDLE_OK;
   bool good = is_met && start_ticker(&s);
   uint8_t bytes[WIRE_HEAD];

@@ -108,6 +108,7 @@ typedef struct remote_library remote_library;
 typedef struct remote_session {
   transport *t;
   const remote_limits *limits;
+  uint32_t minor; /* of the client's version */
   heddle_context *ctx;
   remote_device *devices;
   uint32_t n_devices;

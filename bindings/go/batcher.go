@@ -53,6 +53,19 @@ type Batcher struct {
 type BatchCall struct {
 	Priority int32         // higher ones run first
 	Wait     time.Duration // for room in the queue; 0: ErrBusy at once where it is full
+	Times    *BatchTimes   // receives where the time of the request went, also where its run failed; nil: nothing
+	Steps    bool          // its run is timed step by step, for Times; it takes a little longer
+}
+
+// BatchTimes says where the time of a request went. Times count from when it was accepted; what it did not come to is 0.
+type BatchTimes struct {
+	Taken time.Duration // a worker took it for a run, and copied its inputs
+	Run   time.Duration // the run began
+	Ran   time.Duration // the run had ended; its outputs were copied
+	Ended time.Duration // it had its result
+	Items uint64        // of all requests of the run
+	Rows  uint64        // of the run: the items rounded up
+	Steps []Step        // of the run, with BatchCall.Steps; from the start of the first
 }
 
 // BatcherStats are counters since the batcher was made, and its queue. The mean batch is Items / Runs.
@@ -287,6 +300,10 @@ func (b *Batcher) RunCall(ctx context.Context, call BatchCall, inputs ...interfa
 		return nil, err
 	}
 	defer C.heddle_batch_request_release(r)
+	if call.Times != nil {
+		*call.Times = BatchTimes{}
+		defer func() { timesOf(r, call.Times) }()
+	}
 	select {
 	case <-ended:
 	case <-ctx.Done():
@@ -333,10 +350,14 @@ func (b *Batcher) submit(ctx context.Context, call BatchCall, arrays []*C.heddle
 		if slice < 0 {
 			slice = 0
 		}
+		flags := C.uint32_t(0)
+		if call.Steps {
+			flags = C.HEDDLE_BATCH_CALL_STEPS
+		}
 		handle := cgo.NewHandle(ended)
 		var r *C.heddle_batch_request
-		s := C.hgo_batch_submit(b.b, first, C.size_t(len(arrays)), C.int32_t(call.Priority), deadline, C.uint64_t(slice),
-			C.uintptr_t(handle), &r, words)
+		s := C.hgo_batch_submit(b.b, first, C.size_t(len(arrays)), C.int32_t(call.Priority), flags, deadline,
+			C.uint64_t(slice), C.uintptr_t(handle), &r, words)
 		if s == C.HEDDLE_OK {
 			return r, nil
 		}
@@ -349,6 +370,22 @@ func (b *Batcher) submit(ctx context.Context, call BatchCall, arrays []*C.heddle
 			return nil, b.about.errorOf(s, words)
 		}
 	}
+}
+
+// Of a request that has its result.
+func timesOf(r *C.heddle_batch_request, out *BatchTimes) {
+	c := C.heddle_batch_times{struct_size: C.size_t(unsafe.Sizeof(C.heddle_batch_times{}))}
+	if C.heddle_batch_request_times(r, &c, nil) != C.HEDDLE_OK {
+		return
+	}
+	since := func(ns C.uint64_t) time.Duration {
+		if ns == 0 {
+			return 0
+		}
+		return time.Duration(ns - c.accepted_ns)
+	}
+	*out = BatchTimes{since(c.taken_ns), since(c.run_ns), since(c.ran_ns), since(c.ended_ns), uint64(c.items), uint64(c.rows),
+		stepsOf(c.steps, c.n_steps)}
 }
 
 //export heddleGoBatchEnded

@@ -179,3 +179,27 @@ func TestBatcherClosesWithRequests(t *testing.T) {
 		runtime.GC()
 	}
 }
+
+func TestBatcherTimes(t *testing.T) {
+	b := newBatcher(t, BatcherOptions{MaxItems: 8, MaxDelay: 5 * time.Millisecond})
+	times := BatchTimes{Items: 77}
+	out, err := b.RunCall(context.Background(), BatchCall{Times: &times}, four(1), ones)
+	checkFour(t, out, err, 1)
+	if times.Items != 1 || times.Rows != 1 || times.Steps != nil {
+		t.Error(times)
+	}
+	if times.Taken < 4*time.Millisecond || times.Run < times.Taken || times.Ran <= times.Run || times.Ended < times.Ran {
+		t.Error(times)
+	}
+	out, err = b.RunCall(context.Background(), BatchCall{Times: &times, Steps: true}, four(2), ones)
+	checkFour(t, out, err, 2)
+	if len(times.Steps) == 0 || times.Steps[0].Op != "Add" || times.Steps[0].End <= times.Steps[0].Start {
+		t.Error(times.Steps)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(5*time.Millisecond, cancel)
+	slow := newBatcher(t, BatcherOptions{MaxItems: 8, MaxDelay: time.Minute})
+	if _, err = slow.RunCall(ctx, BatchCall{Times: &times}, four(3), ones); err == nil || times.Run != 0 || times.Items != 0 {
+		t.Error(err, times)
+	}
+}

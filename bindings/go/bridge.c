@@ -316,7 +316,7 @@ static void batch_ended(void *user, heddle_batch_request *r, heddle_status s, co
   heddleGoBatchEnded((uintptr_t)user);
 }
 
-heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t n, int32_t priority,
+heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t n, int32_t priority, uint32_t flags,
                                uint64_t deadline_ns, uint64_t wait_ns, uintptr_t handle, heddle_batch_request **out,
                                heddle_error *err) {
   const heddle_batch_call call = {
@@ -324,6 +324,7 @@ heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t
       .inputs = inputs,
       .n_inputs = n,
       .priority = priority,
+      .flags = flags,
       .deadline_ns = deadline_ns,
       .wait_ns = wait_ns,
       .done = batch_ended,

@@ -74,7 +74,7 @@ heddle_status hgo_tensor_clone(const heddle_tensor *t, heddle_tensor **out, hedd
 
 /* Submits a request whose end is reported to heddleGoBatchEnded(handle), on another thread or in
  * heddle_batch_request_cancel. Arguments as those of heddle_batch_call. */
-heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t n, int32_t priority,
+heddle_status hgo_batch_submit(heddle_batcher *b, heddle_tensor **inputs, size_t n, int32_t priority, uint32_t flags,
                                uint64_t deadline_ns, uint64_t wait_ns, uintptr_t handle, heddle_batch_request **out,
                                heddle_error *err);
 

@@ -63,13 +63,20 @@ func (c *Call) profile() ([]Step, error) {
 	if s := C.heddle_executor_profile(c.e.ex, &entries, &n, words); s != C.HEDDLE_OK {
 		return nil, c.about.errorOf(s, words)
 	}
+	return stepsOf(entries, n), nil
+}
+
+func stepsOf(entries *C.heddle_profile_entry, n C.size_t) []Step {
+	if entries == nil || n == 0 {
+		return nil
+	}
 	steps := make([]Step, 0, int(n))
 	for _, e := range unsafe.Slice(entries, int(n)) {
 		zero := entries.start_ns
 		steps = append(steps, Step{C.GoString(e.name), C.GoString(e.op), C.GoString(e.device), uint32(e.stream),
 			time.Duration(int64(e.start_ns - zero)), time.Duration(int64(e.end_ns - zero))})
 	}
-	return steps, nil
+	return steps
 }
 
 // Stats gives the call's numbers.

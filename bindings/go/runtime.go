@@ -248,3 +248,27 @@ func DeviceByName(name string) (DeviceInfo, error) {
 	}
 	return rt.Device(name)
 }
+
+// Rank gives the runtime's rank and how many there are: 0 and 1 where it is alone. Several there are in programs that C code
+// starts on ranks (docs/cluster.md).
+func (rt *Runtime) Rank() (rank, size int) {
+	if rt.acquire() != nil {
+		return 0, 1
+	}
+	defer rt.release()
+	var r, n C.uint32_t
+	C.heddle_context_rank(rt.c, &r, &n)
+	return int(r), int(n)
+}
+
+// FailRanks ends the work of all ranks with a failure of the program's own, such as a file that only this rank lacks. The
+// first failure counts. Nothing happens where the runtime is alone, or with status 0.
+func (rt *Runtime) FailRanks(status Status, text string) {
+	if rt.acquire() != nil {
+		return
+	}
+	defer rt.release()
+	texts := cstrings{}
+	defer texts.free()
+	C.heddle_context_fail_ranks(rt.c, C.heddle_status(status), texts.optional(text))
+}

@@ -17,3 +17,14 @@ func TestTheModuleHasTheLibrarysVersion(t *testing.T) {
 		}
 	}
 }
+
+func TestRankOfOne(t *testing.T) {
+	rt := ok[*Runtime](t)(Default())
+	if rank, size := rt.Rank(); rank != 0 || size != 1 {
+		t.Error(rank, size)
+	}
+	rt.FailRanks(ErrIO, "a file is missing")
+	if _, err := Load(prepared(t, "batch.json"), WithDevices("cpu")); err != nil {
+		t.Error(err)
+	}
+}

@@ -66,6 +66,7 @@ static heddle_status put_region(remote_link *link, const remote_about *about, ui
   make_room(link);
   if (kind == WIRE_RESIZE) wire_put_values(b, &asked, put_blob, token, &user);
   else wire_put_region(b, &asked, put_blob, token, &user);
+  if (kind != WIRE_RESIZE && link->minor >= WIRE_OPEN_MINOR) wire_put_open(b, &asked);
   if (!b->failed) return HEDDLE_OK;
   pthread_mutex_unlock(&link->regions);
   byte_finish(b);
@@ -106,15 +107,17 @@ static heddle_status malformed(uint32_t index, heddle_error *err) {
   return p_fail(err, HEDDLE_EFAILED, 0, "remote:%u: an answer of the server is malformed", index);
 }
 
-static heddle_status give_offers(const remote_about *about, const heddle_pregion *region, byte_reader *r,
-                                 uint32_t index, heddle_offer_fn offer, void *sink, heddle_error *err) {
-  region_user user = {NULL, about};
+static heddle_status give_offers(remote_link *link, const remote_about *about, const heddle_pregion *region,
+                                 byte_reader *r, uint32_t index, heddle_offer_fn offer, void *sink, heddle_error *err) {
+  region_user user = {link, about};
+  const bool extends = link->minor >= WIRE_EXTENDS_MINOR;
   const uint32_t n = wire_take_count(r, WIRE_MOST_OFFERS, 48);
   heddle_status s = n > 0 ? HEDDLE_OK : malformed(index, err);
   for (uint32_t i = 0; i < n && s == HEDDLE_OK; i++) {
     heddle_poffer o;
     void *block;
-    if (!wire_take_offer(r, region->n_inputs, region->n_outputs, token, &user, &o, &block)) s = malformed(index, err);
+    if (!wire_take_offer(r, region->n_inputs, region->n_outputs, extends, token, &user, &o, &block))
+      s = malformed(index, err);
     else s = offer(sink, &o, err);
     free(block);
   }
@@ -144,7 +147,7 @@ static heddle_status op_query(heddle_pinstance *self, uint32_t index, const hedd
   if (s == HEDDLE_OK) s = ask_region(link, about, WIRE_QUERY, &b, region, &reply, err);
   else byte_finish(&b);
   byte_reader r = {reply.data, reply.used, false};
-  if (s == HEDDLE_OK) s = give_offers(about, region, &r, index, offer, sink, err);
+  if (s == HEDDLE_OK) s = give_offers(link, about, region, &r, index, offer, sink, err);
   byte_finish(&reply);
   remote_link_drop(link);
   return s;

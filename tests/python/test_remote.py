@@ -179,7 +179,7 @@ def test_other_machines_are_served_with_tls_only():
 
 def test_another_version(server):
     hello = Client(server.port, frame(case.HELLO, 0, u64(case.MAGIC) + u32(2, 7))).hello
-    assert struct.unpack("<QII", hello[:16]) == (case.MAGIC, 1, 3) and b"version 2.7" in hello
+    assert struct.unpack("<QII", hello[:16]) == (case.MAGIC, 1, 4) and b"version 2.7" in hello
     with socket.create_connection(("127.0.0.1", server.port), 5) as s:
         s.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 4)
         with contextlib.suppress(ConnectionResetError):

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from decoders import INFO, Net
+from heddle import _core
 from onnx import TensorProto, helper
 
 os.environ.setdefault("POCL_DEVICES", "pthread")
@@ -190,3 +191,101 @@ def test_a_cache_with_a_length(devices, fixed_total, tmp_path):
         executor.run()
         np.testing.assert_allclose(executor.get_output("y").numpy().ravel(), hand.step(x), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(executor.read_state(0).numpy()[0, :, :20].transpose(1, 0, 2), hand.k, rtol=1e-4, atol=1e-5)
+
+
+# ---- a cache of fixed size, written by TensorScatter
+
+
+def ring(mode, reader="present"):
+    """present = past with the rows of x from row `at` of each batch on; y is the sum of a reader."""
+    net = Net(3)
+    cache = [2, SHARED, ROOM, WIDTH]
+    summed = lambda name: net.node("ReduceSum", [name, net.constant("rows", np.array([2], np.int64))], "y", keepdims=0)
+    if reader == "past":
+        summed("past")
+    net.node("TensorScatter", ["past", net.node("Add", ["x", "x"], "doubled"), "at"], "present", mode=mode)
+    if reader == "present":
+        summed("present")
+    inputs = [INFO("x", TensorProto.FLOAT, [2, SHARED, "new", WIDTH]), INFO("at", TensorProto.INT64, [2]),
+              INFO("past", TensorProto.FLOAT, cache)]
+    graph = helper.make_graph(net.nodes, "ring", inputs, [INFO("y", TensorProto.FLOAT, [2, SHARED, WIDTH]),
+                                                          INFO("present", TensorProto.FLOAT, cache)], net.constants)
+    return helper.make_model(graph, ir_version=12, opset_imports=[helper.make_opsetid("", 24)])
+
+
+@pytest.mark.parametrize("reader", ["present", "past"])
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("devices", DEVICES)
+def test_a_cache_of_fixed_size(devices, mode, reader, tmp_path):
+    model = ring(mode, reader)
+    executor = load(model, devices, state="past:present").executor()
+    said = plan_of(tmp_path, model, "--state", "past:present", "--device", devices + ",cpu" * (devices != "cpu"), "--dim", "new=1")["past"]
+    assert said["in_place"] == (mode == "linear"), said  # in a ring a row is overwritten that a failed run must keep
+    rng, want, at = np.random.default_rng(6), np.zeros((2, SHARED, ROOM, WIDTH), np.float32), np.array([0, 3])
+    for n in 1, 4, 1, 2, 1, 1:
+        x, before = rng.standard_normal((2, SHARED, n, WIDTH)).astype(np.float32), want.copy()
+        for b in range(2):
+            want[b][:, at[b]:at[b] + n] = 2 * x[b]
+        executor.set_input("x", x)
+        executor.set_input("at", at.astype(np.int64))
+        executor.run()
+        got = executor.get_output("y").numpy()
+        np.testing.assert_allclose(got, (before if reader == "past" else want).sum(axis=2), rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(executor.read_state("past").numpy(), want)
+        at += n
+
+
+@pytest.mark.parametrize("devices", DEVICES)
+def test_forks_of_a_cache_of_fixed_size(devices):
+    """Each of the two writes the same row, and does not see the other's."""
+    model = load(ring("linear"), devices, state="past:present")
+    one, two = model.executor(), model.executor()
+
+    def put(executor, at, value):
+        executor.set_input("x", np.full((2, SHARED, 1, WIDTH), value, np.float32))
+        executor.set_input("at", np.full(2, at, np.int64))
+        executor.run()
+        return executor.read_state("present").numpy()[:, :, :3, 0][1, 1].tolist()
+
+    assert put(one, 0, 1) == [2, 0, 0]
+    one.fork_state(two)
+    assert put(two, 1, 5) == [2, 10, 0]
+    assert one.read_state("past").numpy()[1, 1, :3, 0].tolist() == [2, 0, 0]
+    assert put(one, 1, 7) == [2, 14, 0]
+    view = one.view_output("present") if hasattr(one, "view_output") else one.get_output("present")
+    assert put(one, 2, 8) == [2, 14, 16]
+    assert view.numpy()[1, 1, :3, 0].tolist() == [2, 14, 0]
+    assert put(two, 2, 9) == [2, 10, 18]
+
+
+@pytest.mark.parametrize("kind", ["op.run", "op.bind", "memory.alloc"])
+def test_a_failed_write_keeps_the_rows_before_it(kind):
+    """Each call of a kind fails once; the run is repeated, and the cache is as if nothing had happened."""
+    failures = 0
+    for n in range(1, 24):
+        context = _core.Context({"layers": "fault", "fault.fail": f"{kind}:{n}@sim:0", "log": "off"})
+        try:
+            executor = heddle.load(ring("linear"), devices="sim:0", state="past:present", context=context, capture=False).executor()
+        except heddle.Error:
+            failures += 1
+            continue
+        want = np.zeros((2, SHARED, ROOM, WIDTH), np.float32)
+        for t in range(6):
+            x = np.full((2, SHARED, 1, WIDTH), t + 1, np.float32)
+            for attempt in range(2):
+                try:
+                    executor.set_input("x", x)
+                    executor.set_input("at", np.full(2, t, np.int64))
+                    executor.run()
+                    break
+                except heddle.Error:
+                    failures += 1
+                    assert attempt == 0, "one call fails"
+                    try:
+                        held = executor.read_state("past").numpy()
+                    except heddle.Error:
+                        pytest.fail("the state is lost")
+                    np.testing.assert_array_equal(held[:, :, :t], want[:, :, :t])
+            want[:, :, t] = 2 * (t + 1)
+            np.testing.assert_array_equal(executor.read_state("past").numpy(), want)
+    assert failures > 0

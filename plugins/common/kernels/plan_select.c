@@ -136,6 +136,7 @@ static heddle_status plan_tensor_scatter(k_node *n, heddle_error *err) {
   s = k_plan_copy(n, err);
   if (s != HEDDLE_OK || update->count == 0) return s;
   if (k_input(n, 0) == k_input(n, 1) || (indexed && k_input(n, 0) == k_input(n, 2))) n->plan->n_pairs = 0;
+  else if (indexed && strcmp(mode, "circular") != 0) k_allow_extending(n, 0, 0); /* rows before an index stay */
   axis += axis < 0 ? x->ndim : 0;
   p.count = update->count;
   p.axis = x->shape[axis];

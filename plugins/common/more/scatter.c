@@ -361,4 +361,8 @@ void more_setup_tensor_scatter(more_plan *p) {
   if (m->i[FROM_N] > m->i[N]) more_refuse(p, "operand 1 is longer than operand 0");
   more_result_like(p, 0, 0);
   more_work(p, run_tensor_scatter, 1, 0);
+  if (!more_operand(p, 2) || m->i[MODE] != 0 || m->in[0].slot == m->in[1].slot || m->in[0].slot == m->in[2].slot)
+    return;
+  m->in_place[0] = 1;
+  m->extends = true; /* rows before a batch's index are as they were, and a run that is repeated writes the same ones */
 }

@@ -117,6 +117,15 @@ void wire_put_region(byte_buffer *b, const heddle_pregion *region, wire_blob_fn 
   for (uint64_t i = 0; i < region->nodes.count; i++) put_node(b, element(&region->nodes, i));
 }
 
+void wire_put_open(byte_buffer *b, const heddle_pregion *region) {
+  if ((region->flags & HEDDLE_REGION_OPEN) == 0) return;
+  byte_put_u32(b, (uint32_t)region->values.count);
+  for (uint64_t i = 0; i < region->values.count; i++) {
+    const heddle_pvalue *v = element(&region->values, i);
+    byte_put_u32(b, HEDDLE_HAS(heddle_pvalue, v, open_dims) ? v->open_dims : 0);
+  }
+}
+
 /* ---- reading */
 
 /* A region is freed with one free: all of it lies in one allocation, whose size is bounded by that of its bytes. */
@@ -271,6 +280,16 @@ static bool is_ordered(const heddle_pregion *g, uint8_t *made) {
   return true;
 }
 
+/* Of a client before WIRE_OPEN_MINOR there is nothing: any dimension may change. */
+static void take_open(byte_reader *r, const heddle_pregion *g, heddle_pvalue *values) {
+  if (r->bad || r->left == 0 || (g->flags & HEDDLE_REGION_OPEN) == 0) return;
+  if (wire_take_count(r, WIRE_MOST_VALUES, 4) != g->values.count) r->bad = true;
+  for (uint64_t i = 0; i < g->values.count && !r->bad; i++) {
+    values[i].open_dims = byte_take_u32(r);
+    if ((uint64_t)values[i].open_dims >> values[i].ndim != 0) r->bad = true;
+  }
+}
+
 static void take_parts(byte_reader *r, arena *a, heddle_pregion *g, wire_find_fn find, void *user) {
   g->struct_size = sizeof *g;
   g->flags = byte_take_u32(r);
@@ -297,6 +316,7 @@ static void take_parts(byte_reader *r, arena *a, heddle_pregion *g, wire_find_fn
     take_node(r, a, &nodes[i], n_values);
   }
   g->nodes = (heddle_parray){nodes, n_nodes, sizeof *nodes};
+  take_open(r, g, values);
   uint8_t *made = get(a, (size_t)n_values + 1, 1);
   if (made == NULL) r->bad = true;
   if (r->bad) return;
@@ -322,35 +342,52 @@ heddle_pregion *wire_take_region(byte_reader *r, wire_find_fn find, void *user, 
   return NULL;
 }
 
-static bool is_within(const heddle_pvalue *now, const heddle_pvalue *most) {
+static bool is_within(const heddle_pvalue *now, const heddle_pvalue *most, bool any) {
   if (memcmp(&now->dtype, &most->dtype, sizeof now->dtype) != 0 || now->ndim != most->ndim ||
       now->layout != most->layout || (now->data == NULL) != (most->data == NULL))
     return false;
   for (int32_t i = 0; i < now->ndim; i++)
-    if (now->shape[i] > most->shape[i]) return false;
+    if (now->shape[i] > most->shape[i] || (!any && (most->open_dims >> i & 1) == 0 && now->shape[i] < most->shape[i]))
+      return false;
   return true;
 }
 
 bool wire_take_values(byte_reader *r, heddle_pregion *region, wire_find_fn find, void *user) {
   heddle_pvalue *values = (heddle_pvalue *)(uintptr_t)region->values.data;
   const uint32_t n = wire_take_count(r, WIRE_MOST_VALUES, 20);
+  bool any = true; /* dimension may change */
   if (n != region->values.count) return false;
+  for (uint32_t i = 0; i < n; i++) any = any && values[i].open_dims == 0;
   for (uint32_t i = 0; i < n; i++) {
     int64_t shape[WIRE_MOST_DIMS];
     heddle_pvalue now;
     wire_take_value(r, &now, shape);
     take_data(r, &now, find, user);
-    if (r->bad || !is_within(&now, &values[i])) return false;
+    if (r->bad || !is_within(&now, &values[i], any)) return false;
     memcpy((int64_t *)(uintptr_t)values[i].shape, shape, (size_t)now.ndim * sizeof shape[0]);
     values[i].data = now.data;
     values[i].data_bytes = now.data_bytes;
+    values[i].open_dims = 0; /* these shapes are no bounds */
   }
   return true;
 }
 
 /* ---- offers */
 
-void wire_put_offer(byte_buffer *b, const heddle_poffer *o, uint32_t n_inputs, uint32_t n_outputs) {
+/* Those that need room between rows are left out: values have none in the memory of a server. */
+static void put_extends(byte_buffer *b, const heddle_poffer *o) {
+  uint32_t n = 0;
+  const uint64_t all = HEDDLE_HAS(heddle_poffer, o, n_extends) && o->extends != NULL ? o->n_extends : 0;
+  for (uint64_t i = 0; i < all; i++) n += o->extends[3 * i + 2] < 0;
+  byte_put_u32(b, n);
+  for (uint64_t i = 0; i < all; i++) {
+    if (o->extends[3 * i + 2] >= 0) continue;
+    byte_put_u32(b, (uint32_t)o->extends[3 * i]);
+    byte_put_u32(b, (uint32_t)o->extends[3 * i + 1]);
+  }
+}
+
+void wire_put_offer(byte_buffer *b, const heddle_poffer *o, uint32_t n_inputs, uint32_t n_outputs, bool extends) {
   uint64_t cost;
   memcpy(&cost, &o->cost_ns, sizeof cost);
   byte_put_u32(b, o->flags);
@@ -364,10 +401,17 @@ void wire_put_offer(byte_buffer *b, const heddle_poffer *o, uint32_t n_inputs, u
   for (uint32_t i = 0; i < n_inputs; i++) byte_put_u32(b, o->input_flags != NULL ? o->input_flags[i] : 0);
   byte_put_u32(b, (uint32_t)o->n_in_place);
   for (uint64_t i = 0; i < 2 * o->n_in_place; i++) byte_put_u32(b, (uint32_t)o->in_place[i]);
+  if (extends) put_extends(b, o);
 }
 
-bool wire_take_offer(byte_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire_layout_fn layout, void *user,
-                     heddle_poffer *o, void **out) {
+static int32_t take_number(byte_reader *r, uint32_t below) {
+  const uint32_t at = byte_take_u32(r);
+  if (at >= below) r->bad = true;
+  return (int32_t)at;
+}
+
+bool wire_take_offer(byte_reader *r, uint32_t n_inputs, uint32_t n_outputs, bool extends, wire_layout_fn layout,
+                     void *user, heddle_poffer *o, void **out) {
   *o = (heddle_poffer){.struct_size = sizeof *o};
   o->flags = byte_take_u32(r);
   o->workspace_bytes = byte_take_u64(r);
@@ -379,22 +423,27 @@ bool wire_take_offer(byte_reader *r, uint32_t n_inputs, uint32_t n_outputs, wire
   *out = NULL;
   if (r->bad || r->left / 8 < (uint64_t)n_inputs + n_outputs) return false;
   const size_t n = (size_t)n_inputs + n_outputs, most_pairs = r->left / 8;
-  heddle_layout *layouts = malloc((n + 1) * sizeof *layouts + (n_inputs + 2 * most_pairs) * sizeof(uint32_t));
+  heddle_layout *layouts = malloc((n + 1) * sizeof *layouts + (n_inputs + 3 * most_pairs) * sizeof(uint32_t));
   if (layouts == NULL) return false;
   uint32_t *flags = (uint32_t *)(void *)(layouts + n + 1);
   int32_t *pairs = (int32_t *)(void *)(flags + n_inputs);
   for (size_t i = 0; i < n; i++) layouts[i] = known(byte_take_u64(r), layout, user);
   for (uint32_t i = 0; i < n_inputs; i++) flags[i] = byte_take_u32(r);
   o->n_in_place = wire_take_count(r, WIRE_MOST_OPERANDS, 8);
-  for (uint64_t i = 0; i < 2 * o->n_in_place && !r->bad; i++) {
-    const uint32_t at = byte_take_u32(r);
-    if (at >= (i % 2 == 0 ? n_inputs : n_outputs)) r->bad = true;
-    pairs[i] = (int32_t)at;
+  for (uint64_t i = 0; i < 2 * o->n_in_place && !r->bad; i++)
+    pairs[i] = take_number(r, i % 2 == 0 ? n_inputs : n_outputs);
+  int32_t *triples = pairs + 2 * o->n_in_place;
+  o->n_extends = extends ? wire_take_count(r, WIRE_MOST_OPERANDS, 8) : 0;
+  for (uint64_t i = 0; i < o->n_extends && !r->bad; i++) {
+    triples[3 * i] = take_number(r, n_inputs);
+    triples[3 * i + 1] = take_number(r, n_outputs);
+    triples[3 * i + 2] = -1;
   }
   o->input_layouts = layouts;
   o->output_layouts = layouts + n_inputs;
   o->input_flags = flags;
   o->in_place = pairs;
+  o->extends = triples;
   *out = layouts;
   return !r->bad;
 }

@@ -16,7 +16,7 @@
 #define WIRE_EVENT (UINT64_C(1) << 63)
 /* FREE of this number: all constants that were sent. */
 #define WIRE_ALL_BLOBS UINT64_MAX
-enum { WIRE_MAJOR = 1, WIRE_MINOR = 3 };
+enum { WIRE_MAJOR = 1, WIRE_MINOR = 4 };
 
 /* Kinds of frames. Numbers never change. */
 enum {
