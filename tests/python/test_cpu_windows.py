@@ -1,7 +1,7 @@
-"""Kernels of the cpu plugin with a fast form for one channel a group, grids and boxes, and for float64 and int32 without
-vectors of their own, at odd sizes and with values that are no numbers: depthwise convolutions of bytes and of float32 in one
-to three dimensions against sums written out, AffineGrid and Col2Im by their definitions, RoiAlign with NaN, the quotient of int32
-against Python's, Tanh and Sigmoid of float64 against long double.
+"""Kernels of the cpu plugin that have a fast form, at odd sizes and with values that are no numbers: depthwise convolutions of
+bytes and of float32 in one to three dimensions and transposed ones against sums written out, AffineGrid and Col2Im by their
+definitions, RoiAlign with NaN, quotients of int32 against Python's, Tanh and Sigmoid of float64 against long double, rows that
+are reduced, blocks of bytes and the first k of rows against numpy.
 
 labels: ctypes
 timeout: 240
@@ -164,3 +164,61 @@ def test_float64(ctx, op):
         there = ~np.isnan(want)
         assert np.all(np.abs(got - want)[there] <= 4 * np.spacing(np.abs(want[there])))
         assert op == "Sigmoid" or np.array_equal(np.signbit(got[there]), np.signbit(x[-n:][there]))
+
+
+def test_rows_that_are_reduced(ctx):
+    """Rows about as long as those that are folded in one way and in the other; NaN comes through."""
+    rng, axes = np.random.default_rng(8), np.array([1], np.int64)
+    for n, rows in itertools.product((31, 64, 65, 191, 192, 193), (1, 3, 300)):
+        x = rng.standard_normal((rows, n)).astype(F)
+        wide = x.astype(D)
+        for op, want in (("ReduceSum", wide.sum(1)), ("ReduceMean", wide.mean(1)), ("ReduceL2", np.sqrt((wide**2).sum(1))),
+                         ("ReduceLogSumExp", np.log(np.exp(wide).sum(1)))):
+            got, = one(ctx, op, {"keepdims": 0}, {"x": x, "axes": axes}, ["y"])
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5, err_msg=f"{op} {n} {rows}")
+        x[rows // 2, n - 1] = np.nan
+        for dtype in (F, D, np.int8, np.int64):
+            y = (x if np.dtype(dtype).kind == "f" else rng.integers(-100, 100, x.shape)).astype(dtype)
+            for op, of in (("ReduceMax", np.max), ("ReduceMin", np.min)):
+                got, = one(ctx, op, {"keepdims": 0}, {"x": y, "axes": axes}, ["y"])
+                assert np.array_equal(got, of(y, axis=1), equal_nan=np.dtype(dtype).kind == "f"), (op, n, rows, dtype)
+
+
+def test_blocks_of_bytes(ctx):
+    """A scale for each block along an axis, the last or another, of sizes that blocks do not divide; int32 with one scale."""
+    rng = np.random.default_rng(9)
+    for dtype, axis, shape in itertools.product((np.uint8, np.int8), (0, 1, 2), ((5, 9, 33), (7, 1, 700), (3, 40, 1))):
+        block = 4
+        count = [-(-n // block) if d == axis else n for d, n in enumerate(shape)]
+        x, zero = (rng.integers(np.iinfo(dtype).min, np.iinfo(dtype).max, s, dtype, endpoint=True) for s in (shape, count))
+        scale = rng.uniform(0.1, 2, count).astype(F)
+        each = np.repeat(np.arange(count[axis]), block)[:shape[axis]]
+        s, z = scale.take(each, axis), zero.take(each, axis)
+        attrs = {"axis": axis, "block_size": block}
+        for named in (True, False):
+            inputs = {"x": x, "s": scale} | ({"z": zero} if named else {})
+            got, = one(ctx, "DequantizeLinear", attrs, inputs, ["y"])
+            assert np.array_equal(got, (x.astype(np.int32) - (z.astype(np.int32) if named else 0)).astype(F) * s)
+        real = rng.uniform(-300, 300, shape).astype(F)
+        real.flat[0], real.flat[-1] = np.inf, np.nan
+        got, = one(ctx, "QuantizeLinear", attrs, {"x": real, "s": scale, "z": zero}, ["y"])
+        limits = np.iinfo(dtype)
+        want = np.clip(np.rint(real / s) + z.astype(F), limits.min, limits.max)
+        assert np.array_equal(got, np.nan_to_num(want, nan=0).astype(dtype))
+    x = np.array([-2**31, 2**31 - 1, -1, 0, 12345] * 9, np.int32)
+    got, = one(ctx, "DequantizeLinear", {}, {"x": x, "s": np.array(0.3, F), "z": np.array(0, np.int32)}, ["y"])
+    assert np.array_equal(got, (x.astype(D) * D(F(0.3))).astype(F))
+
+
+def test_first_of_rows(ctx):
+    """TopK of few among many, with equal elements, zeros of both signs and NaN, which is the greatest: the order of a stable sort."""
+    rng = np.random.default_rng(10)
+    for dtype, (n, k), largest in itertools.product((F, D, np.int8, np.int64, np.uint8), ((1, 1), (5, 2), (257, 1), (1000, 10), (2000, 3)), (0, 1)):
+        x = rng.integers(-100 if np.dtype(dtype).kind != "u" else 0, 100, (3, n)).astype(dtype)
+        if np.dtype(dtype).kind == "f":
+            x[0, n // 2], x[1, ::2], x[2, n - 1] = np.nan, -0.0, -np.inf
+        values, at = one(ctx, "TopK", {"axis": 1, "largest": largest}, {"x": x, "k": np.array([k], np.int64)}, ["v", "i"])
+        keys = np.where(np.isnan(x.astype(D)), 1e300, x.astype(D))
+        want = np.argsort(-keys if largest else keys, axis=1, kind="stable")[:, :k]
+        assert np.array_equal(at, want), (dtype, n, k, largest)
+        np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis=1))

@@ -1,13 +1,13 @@
-/* QLinearConv and ConvInteger of one channel a group: the channel is copied as 16-bit numbers less their zero point, with its
- * padding, and two taps are multiplied and added at once. A unit is a channel of an image of the result. */
+/* QLinearConv and ConvInteger of one channel a group: the channel is copied as 16-bit numbers less their zero point,
+ * with its padding, and two taps are multiplied and added at once. A unit is a channel of an image of the result. */
 #include "conv_bytes.h"
 
 #include "window.h"
 
 enum { VECTOR = 16, SUMS = 1024, MOST_NUMBERS = 1 << 22, DIMS = 3 };
 
-/* The window in three dimensions, and the copy: its planes, rows, columns, and columns of a phase; columns a stride apart lie
- * together (lines.h). */
+/* The window in three dimensions, and the copy: its planes, rows, columns, and columns of a phase; columns a stride
+ * apart lie together (lines.h). */
 typedef struct dims {
   int64_t in[DIMS], out[DIMS], kernel[DIMS], stride[DIMS], dilation[DIMS], pad[DIMS], padded[DIMS], phase, taps;
 } dims;

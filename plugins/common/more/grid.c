@@ -88,8 +88,8 @@ static void run_grid(const more_op *m, const more_args *a, int64_t first, int64_
   }
 }
 
-/* Of float32 and two dimensions: a unit is a block of places of an image, whose elements and weights are found once for all
- * channels. Taps that are 0 are left out. */
+/* Of float32 and two dimensions: a unit is a block of places of an image, whose elements and weights are found once for
+ * all channels. Taps that are 0 are left out. */
 enum { PLACES = 64, MOST_TAPS = 16 };
 
 typedef struct grid_block {

@@ -1,5 +1,5 @@
-/* Conv of one input channel a group. A unit is a channel of an image of the result; its input is copied into scratch memory
- * with its padding, so that no tap needs a look at where it is. */
+/* Conv of one input channel a group. A unit is a channel of an image of the result; its input is copied into scratch
+ * memory with its padding, so that no tap needs a look at where it is. */
 #include "lines.h"
 #include "ref_op.h"
 
@@ -37,7 +37,10 @@ static void copy_padded(const ref_window *w, const float *in, float *to) {
     else if (step == 2)
       ref_line_split(row, have, to + left % 2 * phase + left / 2, to + (left + 1) % 2 * phase + (left + 1) / 2);
     else
-      for (int64_t x = 0; x < have; x++) to[(left + x) % step * phase + (left + x) / step] = row[x];
+      for (int64_t x = 0, at = left % step, in_phase = left / step; x < have; x++) {
+        to[at * phase + in_phase] = row[x];
+        if (++at == step) at = 0, in_phase++;
+      }
   }
   memset(to, 0, REF_LINE_SLACK * sizeof *to);
 }
