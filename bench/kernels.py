@@ -18,6 +18,7 @@ import _common as common
 import _kernels_elements
 import _kernels_more
 import _kernels_move
+import _kernels_odd
 
 LIMIT, NS = 1.3, 3e6  # of a sample
 F, H = np.float32, np.float16
@@ -140,7 +141,8 @@ def cases():
               "silu_float16": silu(H)}
     for op in ("Tanh", "Sigmoid", "Erf", "Exp"):
         found[op] = simple(op, 128, 1024)
-    return found | _kernels_elements.cases(model, node, constant) | _kernels_move.cases() | _kernels_more.cases()
+    found |= _kernels_elements.cases(model, node, constant)
+    return found | _kernels_move.cases() | _kernels_more.cases() | _kernels_odd.cases()
 
 
 class Ours:

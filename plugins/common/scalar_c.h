@@ -115,7 +115,14 @@ static inline int64_t signed_pow(int64_t x, int64_t y) {
 
 /* What integers of up to 32 bits need not take 64 for: divisions. */
 static inline int32_t short_div(int32_t x, int32_t y) {
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
+  /* unlike a division of integers that of float64, which holds both and cuts the quotient rightly, has vectors */
+  const double by = y == 0 ? 1.0 : (double)y;
+  const int32_t q = (int32_t)((y == -1 ? 0.0 : (double)x) / by);
+  return y == 0 ? 0 : y == -1 ? (int32_t)(0 - (uint32_t)x) : q;
+#else
   return y == 0 ? 0 : y == -1 ? (int32_t)(0 - (uint32_t)x) : x / y;
+#endif
 }
 
 static inline int32_t short_rem(int32_t x, int32_t y) {

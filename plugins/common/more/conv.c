@@ -1,5 +1,6 @@
 /* Convolutions of any type, of quantized tensors, with offsets, and their kin: Col2Im, CausalConvWithState. */
 #include "conv_bytes.h"
+#include "plugins/common/ref/lines.h"
 #include "window.h"
 
 #include <math.h>
@@ -290,7 +291,8 @@ static bool col2im_row(const more_op *m, const float *from, int64_t row, int64_t
   const int64_t begin = first < 0 ? (stride - 1 - first) / stride : 0;
   const int64_t left = size - first, end = left <= 0 ? 0 : (left - 1) / stride + 1 < n ? (left - 1) / stride + 1 : n;
   float *to = image + base + first;
-  for (int64_t i = begin; i < end; i++) to[i * stride] += from[i];
+  if (stride == 1 && begin < end) ref_line_plus(to + begin, from + begin, end - begin);
+  for (int64_t i = begin; i < end && stride != 1; i++) to[i * stride] += from[i];
   return !more_tick(m, work, n / 2 + 8);
 }
 

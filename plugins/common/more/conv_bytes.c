@@ -77,9 +77,8 @@ NARROW static void round_sums(const int32_t *sums, int64_t n, int32_t plus, floa
   }
 }
 
-/* Sums of channel c at places from `at` on, of which plus is to be added, to the result. */
-static void put_sums(const more_op *m, const more_args *a, const int32_t *sums, int32_t plus, int64_t c, int64_t at,
-                     int64_t n) {
+void conv_bytes_put(const more_op *m, const more_args *a, const int32_t *sums, int32_t plus, int64_t c, int64_t at,
+                    int64_t n) {
   const int32_t far = INT32_C(1) << 30;
   if (m->out[0].type == REF_TYPE_I32) {
     int32_t *out = (int32_t *)a->out[0] + at;
@@ -149,7 +148,7 @@ static void run(const more_op *m, const more_args *a, int64_t first, int64_t las
       } else {
         byte_tiles_run(&b, sums, all);
       }
-      for (int64_t k = 0; k < rows; k++) put_sums(m, a, sums[k], -x_zero * all[k], c + k, at + k * places, cols);
+      for (int64_t k = 0; k < rows; k++) conv_bytes_put(m, a, sums[k], -x_zero * all[k], c + k, at + k * places, cols);
       if (more_tick(m, &work, depth * cols * rows / 8)) return;
     }
   }
@@ -165,6 +164,7 @@ bool conv_bytes_plan(more_plan *p) {
     return false;
   if (rounds && (m->in[1].type != REF_TYPE_F32 || m->in[4].type != REF_TYPE_F32 || m->in[6].type != REF_TYPE_F32))
     return false;
+  if (f.per == 1 && !f.direct && depthwise_bytes_plan(p)) return true;
   const int64_t units = m->in[0].shape[0] * f.groups * ((places + BYTE_COLS - 1) / BYTE_COLS);
   more_loop(p, run, units, (double)m->out[0].count * ((double)depth * (f.per == 1 ? 0.2 : 0.08) + 1));
   if (!f.direct) m->part_scratch = (uint64_t)(depth * BYTE_COLS);

@@ -17,6 +17,13 @@ typedef struct conv_bytes {
 conv_bytes conv_bytes_of(const more_op *m);
 double conv_number(const more_op *m, const more_args *a, int64_t k, int64_t i, double absent);
 
+/* conv_bytes.c: sums of channel c at places from `at` on, of which plus is to be added, to the result. */
+void conv_bytes_put(const more_op *m, const more_args *a, const int32_t *sums, int32_t plus, int64_t c, int64_t at,
+                    int64_t n);
+
+/* depthwise_bytes.c: takes a node of one channel a group; false: it takes too much memory. */
+bool depthwise_bytes_plan(more_plan *p);
+
 /* Takes the node, once it is read; false: not this one, or not on this CPU. */
 bool conv_bytes_plan(more_plan *p);
 

@@ -1,214 +1,16 @@
-/* Operators on images and boxes: GridSample, AffineGrid, RoiAlign, NonMaxSuppression. */
+/* Operators on images and boxes: RoiAlign, NonMaxSuppression. */
 #include "more.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---------------------------------------------------------------- GridSample */
-
-enum { LINEAR, NEAREST, CUBIC };
-enum { ZEROS, BORDER, REFLECTION };
-enum { MODE, PADDING, CORNERS, SPATIAL = 3, PLANE = 4 };
-
-static double reflected(double x, double least, double most) {
-  const double range = most - least;
-  if (range <= 0) return least;
-  double d = fmod(fabs(x - least), 2 * range);
-  if (d > range) d = 2 * range - d;
-  return least + d;
-}
-
-/* The index of a tap; -1: it is 0. */
-static int64_t tap(const more_op *m, double x, int64_t n) {
-  if (m->i[PADDING] == BORDER) x = x < 0 ? 0 : x > (double)(n - 1) ? (double)(n - 1) : x;
-  if (m->i[PADDING] == REFLECTION)
-    x = m->i[CORNERS] ? reflected(x, 0, (double)(n - 1)) : reflected(x, -0.5, (double)n - 0.5);
-  if (!(x > -1 && x < (double)n)) return -1;
-  return (int64_t)x;
-}
-
-static int taps(const more_op *m, double x, int64_t n, int64_t at[4], double weight[4]) {
-  const double a = -0.75, low = floor(x), t = x - low, u = 1 - t;
-  if (m->i[MODE] == NEAREST) {
-    at[0] = tap(m, x, n);
-    weight[0] = 1;
-    return 1;
-  }
-  if (m->i[MODE] == LINEAR) {
-    at[0] = tap(m, low, n);
-    at[1] = tap(m, low + 1, n);
-    weight[0] = u;
-    weight[1] = t;
-    return 2;
-  }
-  for (int k = 0; k < 4; k++) at[k] = tap(m, low + k - 1, n);
-  weight[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
-  weight[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
-  weight[2] = ((a + 2) * u - (a + 3)) * u * u + 1;
-  weight[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
-  return 4;
-}
-
-/* Where a number of the grid points to along a dimension of that size. With CUBIC and BORDER each tap is moved to the border,
- * not the place: as in PyTorch and ONNX Runtime, and other than in onnx.reference. */
-static double place_of(const more_op *m, double g, int64_t size) {
-  const double least = m->i[CORNERS] ? 0 : -0.5, most = (double)size - (m->i[CORNERS] ? 1 : 0.5);
-  double x = m->i[CORNERS] ? (g + 1) / 2 * (double)(size - 1) : ((g + 1) * (double)size - 1) / 2;
-  if (!(fabs(x) < 0x1p40)) /* NaN, and what is far off */
-    x = m->i[PADDING] == ZEROS ? -2 : m->i[PADDING] == BORDER && x > 0 ? (double)size : 0;
-  if (m->i[MODE] == NEAREST) x = nearbyint(x);
-  if ((x < least || x > most) && m->i[PADDING] == BORDER && m->i[MODE] != CUBIC)
-    x = x < 0 ? 0 : x > (double)(size - 1) ? (double)(size - 1) : x;
-  return (x < least || x > most) && m->i[PADDING] == REFLECTION ? reflected(x, least, most) : x;
-}
-
-static void run_grid(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t n = m->i[SPATIAL], *shape = m->in[0].shape, places = m->in[1].count / n / shape[0], channels = shape[1];
-  for (int64_t u = first; u < last; u++) {
-    const int64_t place = u % places, image = u / places / channels, base = u / places * m->i[PLANE];
-    int64_t at[3][4] = {{0}};
-    double weight[3][4] = {{1}, {1}, {1}}, sum = 0;
-    int count[3] = {1, 1, 1};
-    for (int64_t d = 0; d < n; d++) {
-      const int64_t size = shape[2 + d];
-      const double g = more_get(&m->in[1], a->in[1], (image * places + place) * n + (n - 1 - d));
-      count[d] = taps(m, place_of(m, g, size), size, at[d], weight[d]);
-    }
-    for (int i = 0; i < count[0]; i++) {
-      for (int j = 0; j < count[1]; j++) {
-        for (int k = 0; k < count[2]; k++) {
-          const int64_t p[3] = {at[0][i], at[1][j], at[2][k]};
-          int64_t where = 0;
-          for (int64_t d = 0; d < n; d++) where = where < 0 || p[d] < 0 ? -1 : where * shape[2 + d] + p[d];
-          if (where >= 0)
-            sum += weight[0][i] * weight[1][j] * weight[2][k] * more_get(&m->in[0], a->in[0], base + where);
-        }
-      }
-    }
-    more_put(&m->out[0], a->out[0], u, sum);
-  }
-}
-
-/* Of float32 and two dimensions, linear or nearest: a unit is a block of places of an image, whose elements and weights
- * are found once for all channels. */
-enum { PLACES = 64, CORNERS_OF = 4 };
-
-typedef struct grid_block {
-  int64_t at[CORNERS_OF][PLACES]; /* -1: it is 0 */
-  double weight[CORNERS_OF][PLACES];
-} grid_block;
-
-static void run_grid_planes(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t *shape = m->in[0].shape, channels = shape[1], plane = m->i[PLANE];
-  const int64_t places = m->in[1].count / 2 / shape[0], blocks = (places + PLACES - 1) / PLACES;
-  const float *grid = a->in[1];
-  int64_t work = 0;
-  grid_block b;
-  for (int64_t u = first; u < last; u++) {
-    const int64_t image = u / blocks, from = u % blocks * PLACES, n = places - from < PLACES ? places - from : PLACES;
-    int corners = 1;
-    for (int64_t i = 0; i < n; i++) {
-      int64_t at[2][4];
-      double weight[2][4];
-      const float *g = grid + (image * places + from + i) * 2;
-      const int rows = taps(m, place_of(m, (double)g[1], shape[2]), shape[2], at[0], weight[0]);
-      const int columns = taps(m, place_of(m, (double)g[0], shape[3]), shape[3], at[1], weight[1]);
-      corners = rows * columns;
-      for (int k = 0; k < corners; k++) {
-        const int64_t y = at[0][k / columns], x = at[1][k % columns];
-        b.at[k][i] = y < 0 || x < 0 ? -1 : y * shape[3] + x;
-        b.weight[k][i] = weight[0][k / columns] * weight[1][k % columns];
-      }
-    }
-    for (int64_t c = 0; c < channels; c++) {
-      const float *in = (const float *)a->in[0] + (image * channels + c) * plane;
-      float *out = (float *)a->out[0] + (image * channels + c) * places + from;
-      for (int64_t i = 0; i < n; i++) {
-        double sum = 0;
-        for (int k = 0; k < corners; k++)
-          if (b.at[k][i] >= 0) sum += b.weight[k][i] * (double)in[b.at[k][i]];
-        out[i] = (float)sum;
-      }
-      if (more_tick(m, &work, 8 * n)) return;
-    }
-  }
-}
-
-void more_setup_grid_sample(more_plan *p) {
-  more_op *m = p->m;
-  const more_value *x = &m->in[0], *grid = &m->in[1];
-  int64_t shape[MORE_DIMS];
-  const int64_t mode = p->entry->opset_last < HEDDLE__OPSET_LAST /* other names of old */
-                           ? more_choice(p, "mode", "bilinear", "bilinear nearest bicubic")
-                           : more_choice(p, "mode", "linear", "linear nearest cubic");
-  m->i[MODE] = mode;
-  m->i[PADDING] = more_choice(p, "padding_mode", "zeros", "zeros border reflection");
-  m->i[CORNERS] = more_int(p, "align_corners", 0);
-  more_number(p, 0);
-  more_real(p, 1);
-  more_rank(p, 0, 3, 5);
-  if (grid->ndim != x->ndim) more_refuse(p, "its operands must have as many dimensions");
-  if (!more_ok(p)) return;
-  m->i[SPATIAL] = x->ndim - 2;
-  m->i[PLANE] = more_count(x->shape, 2, x->ndim);
-  if (grid->shape[0] != x->shape[0] || grid->shape[grid->ndim - 1] != m->i[SPATIAL] || m->i[PLANE] == 0)
-    more_refuse(p, "operand 1 must be [N, places..., %lld]", (long long)m->i[SPATIAL]);
-  shape[0] = x->shape[0];
-  shape[1] = x->shape[1];
-  for (int32_t d = 2; d < x->ndim; d++) shape[d] = grid->shape[d - 1];
-  more_result(p, 0, x->type, x->ndim, shape);
-  const int64_t places = more_count(shape, 2, x->ndim);
-  if (x->type == REF_TYPE_F32 && grid->type == REF_TYPE_F32 && m->i[SPATIAL] == 2 && m->i[MODE] != CUBIC)
-    more_loop(p, run_grid_planes, shape[0] * ((places + PLACES - 1) / PLACES),
-              (double)shape[0] * (double)places * (200 + 60 * (double)shape[1]));
-  else more_work(p, run_grid, m->out[0].count, 30 * (double)m->out[0].count);
-}
-
-/* ---------------------------------------------------------------- AffineGrid */
-
-static void run_affine(const more_op *m, const more_args *a, int64_t first, int64_t last) {
-  const int64_t n = m->i[SPATIAL], *shape = m->out[0].shape, places = more_count(shape, 1, n + 1);
-  for (int64_t u = first; u < last; u++) { /* a place of an image */
-    double at[4] = {0};
-    int64_t rest = u % places;
-    for (int64_t d = n; d-- > 0; rest /= shape[1 + d]) {
-      const double i = (double)(rest % shape[1 + d]), size = (double)shape[1 + d];
-      at[n - 1 - d] = m->i[CORNERS] ? -1 + 2 * i / (size - 1) : -1 + (2 * i + 1) / size;
-    }
-    at[n] = 1;
-    for (int64_t r = 0; r < n; r++) {
-      double sum = 0;
-      for (int64_t c = 0; c <= n; c++) sum += at[c] * more_get(&m->in[0], a->in[0], (u / places * n + r) * (n + 1) + c);
-      more_put(&m->out[0], a->out[0], u * n + r, sum);
-    }
-  }
-}
-
-void more_setup_affine_grid(more_plan *p) {
-  more_op *m = p->m;
-  int64_t size[5], shape[MORE_DIMS];
-  const int64_t count = more_operand_ints(p, 1, size, 5), n = m->i[SPATIAL] = count - 2;
-  m->i[CORNERS] = more_int(p, "align_corners", 0);
-  more_real(p, 0);
-  if (n < 2 || n > 3) more_refuse(p, "operand 1 must have 4 or 5 sizes");
-  if (!more_ok(p)) return;
-  const int64_t theta[] = {size[0], n, n + 1};
-  more_shape_is(p, 0, 3, theta);
-  shape[0] = size[0];
-  for (int64_t d = 0; d < n; d++) shape[1 + d] = size[2 + d];
-  shape[n + 1] = n;
-  more_result(p, 0, m->in[0].type, (int32_t)n + 2, shape);
-  more_work(p, run_affine, m->out[0].count / n, 20 * (double)m->out[0].count);
-}
-
 /* ---------------------------------------------------------------- RoiAlign */
 
 enum { HEIGHT, WIDTH, RATIO, MAXIMA, HALF_PIXEL };
 
-/* NaN wins, and stays. */
-static double larger(double x, double y) {
-  if (y != y) return y;
-  return y > x ? y : x;
+/* NaN wins, and stays. The greater one is one instruction: which it is, no CPU foresees. */
+static inline double larger(double x, double y) {
+  return isunordered(x, y) ? x + y : x > y ? x : y;
 }
 
 /* Four weighted elements round (y, x); maxima: the greatest of them. */
@@ -288,12 +90,12 @@ static void find_sample(const more_op *m, double y, double x, roi_sample *out) {
   }
 }
 
-static double sampled(const roi_sample *s, const float *plane, bool maxima) {
+static inline double sampled(const roi_sample *s, const float *plane, bool maxima) {
   double part[4];
   if (s->at[0] < 0) return 0;
   for (int k = 0; k < 4; k++) part[k] = (double)s->weight[k] * (double)plane[s->at[k]];
   if (!maxima) return part[0] + part[1] + part[2] + part[3];
-  return larger(larger(larger(part[0], part[1]), part[2]), part[3]);
+  return larger(larger(part[0], part[1]), larger(part[2], part[3]));
 }
 
 static void run_roi_rows(const more_op *m, const more_args *a, int64_t first, int64_t last) {

@@ -194,16 +194,50 @@ void more_setup_matmul_integer(more_plan *p) {
   matmul_work(p, run_matmul_integer);
 }
 
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
+#define NARROW __attribute__((target("avx2")))
+#else
+#define NARROW
+#endif
+
+/* Sums, which int32 holds, rounded with the zero point added, as bytes; NaN is 0. */
+NARROW static void round_to_bytes(const int64_t *sums, const float *scale, float zero, bool is_signed, int64_t n,
+                                  uint8_t *out) {
+  const float least = is_signed ? -128.0F : 0.0F, most = is_signed ? 127.0F : 255.0F;
+  for (int64_t i = 0; i < n; i++) {
+    const float y = rintf((float)(int32_t)sums[i] * scale[i]) + zero;
+    const float low = y < least ? least : y, high = low > most ? most : low;
+    out[i] = (uint8_t)(int32_t)(y == y ? high : 0.0F);
+  }
+}
+
+/* Columns [at, at + n) of row u, of scales of float32; by: the scales of those columns. */
+static void put_row(const more_op *m, const more_args *a, const int64_t *sums, const float *by, int64_t u, int64_t at,
+                    int64_t n) {
+  const int64_t row = u % m->i[ROWS];
+  const float x = (float)point(m, a, 1, row, 1), y = (float)point(m, a, 6, row, 1);
+  float scale[TILE];
+  for (int64_t i = 0; i < n; i++) scale[i] = x * by[i] / y; /* as more_rescale has it */
+  round_to_bytes(sums, scale, (float)point(m, a, 7, row, 0), m->out[0].type == REF_TYPE_I8, n,
+                 (uint8_t *)a->out[0] + u * m->i[COLS] + at);
+}
+
 /* a, its scale and zero point, b, its, and those of the result. */
 static void run_qlinear(const more_op *m, const more_args *a, int64_t first, int64_t last) {
   const int64_t all_rows = m->i[ROWS], cols = m->i[COLS];
   const double least = more_lowest(m->out[0].type), most = more_highest(m->out[0].type);
+  const bool fast = m->in[1].type == REF_TYPE_F32 && m->in[4].type == REF_TYPE_F32 && m->in[6].type == REF_TYPE_F32 &&
+                    m->i[DEPTH] <= MORE_PRODUCTS;
   int64_t sums[BYTE_ROWS][TILE];
+  float by[TILE];
   for (int64_t u = first, rows; u < last; u += rows) {
     rows = rows_at(m, u, last);
     for (int64_t at = 0; at < cols; at += TILE) {
       const int64_t n = cols - at < TILE ? cols - at : TILE;
       block_of_bytes(m, a, 3, 5, u, rows, at, n, sums);
+      for (int64_t i = 0; i < n && fast; i++) by[i] = (float)point(m, a, 4, at + i, 1);
+      for (int64_t r = 0; r < rows && fast; r++) put_row(m, a, sums[r], by, u + r, at, n);
+      if (fast) continue;
       for (int64_t k = 0; k < rows * n; k++) {
         const int64_t row = (u + k / n) % all_rows, c = at + k % n;
         const double scaled = more_rescale(m, 1, (double)sums[k / n][k % n], point(m, a, 1, row, 1),

@@ -216,6 +216,38 @@ static void run_dequantize_small(const more_op *m, const more_args *a, int64_t f
   }
 }
 
+/* Bytes with a scale for each element of the rows that lie behind the axis, of blocks along it. */
+NARROW static void dequantize_rows(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  enum { SOME = 512 };
+  static const uint8_t none[SOME];
+  const int64_t inner = m->i[INNER];
+  for (int64_t i = first, n; i < last; i += n) {
+    const int64_t s = scale_of(m, i), left = inner - i % inner, most = left < SOME ? left : SOME;
+    n = last - i < most ? last - i : most;
+    const float *scale = (const float *)a->in[1] + s;
+    const uint8_t *x = (const uint8_t *)a->in[0] + i, *z = a->in[2] != NULL ? (const uint8_t *)a->in[2] + s : none;
+    const int8_t *with_sign = (const int8_t *)x, *zero = (const int8_t *)z;
+    float *y = (float *)a->out[0] + i;
+    if (m->in[0].type == REF_TYPE_I8)
+      for (int64_t k = 0; k < n; k++) y[k] = (float)(with_sign[k] - zero[k]) * scale[k];
+    else
+      for (int64_t k = 0; k < n; k++) y[k] = (float)(x[k] - z[k]) * scale[k];
+  }
+}
+
+/* int32 to float32, as run_dequantize has it. */
+NARROW static void dequantize_int32(const more_op *m, const more_args *a, int64_t first, int64_t last) {
+  for (int64_t i = first, n; i < last; i += n) {
+    const int64_t s = scale_of(m, i);
+    const double scale = (double)((const float *)a->in[1])[s];
+    const double zero = a->in[2] != NULL ? (double)((const int32_t *)a->in[2])[s] : 0;
+    const int32_t *x = (const int32_t *)a->in[0] + i;
+    float *y = (float *)a->out[0] + i;
+    n = run_from(m, i, last);
+    for (int64_t k = 0; k < n; k++) y[k] = (float)(((double)x[k] - zero) * scale);
+  }
+}
+
 /* ---------------------------------------------------------------- QuantizeLinear and DequantizeLinear */
 
 static void run_quantize(const more_op *m, const more_args *a, int64_t first, int64_t last) {
@@ -277,7 +309,7 @@ void more_setup_quantize(more_plan *p) {
   if (!more_type_is_whole(to) && !narrow_is(to)) more_refuse(p, "it quantizes to integers, float8 and float4 only");
   more_result(p, 0, to, x->ndim, x->shape);
   const bool small = x->type == REF_TYPE_F32 && p->m->in[1].type == REF_TYPE_F32 && is_small(to) &&
-                     p->m->i[PRECISION] == REF_TYPE_F32 && p->m->i[BLOCK] == 0;
+                     p->m->i[PRECISION] == REF_TYPE_F32 && (p->m->i[BLOCK] == 0 || p->m->i[INNER] == 1);
   if (small) more_loop(p, run_quantize_small, x->count, 4 * (double)x->count);
   else more_work(p, run_quantize, x->count, 2 * (double)x->count);
 }
@@ -291,10 +323,14 @@ void more_setup_dequantize(more_plan *p) {
   more_same_type(p, 0, 2);
   if (!more_type_is_real(to) || to == REF_TYPE_NONE) more_refuse(p, "output_dtype is not a floating-point type");
   more_result(p, 0, to, x->ndim, x->shape);
-  const bool small = is_small(x->type) && p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32 &&
-                     (p->m->i[BLOCK] == 0 || p->m->i[INNER] == 1);
+  const bool floats = p->m->in[1].type == REF_TYPE_F32 && to == REF_TYPE_F32;
+  const bool lines = p->m->i[BLOCK] == 0 || p->m->i[INNER] == 1; /* elements with one scale lie side by side */
+  const bool small = is_small(x->type) && floats && lines;
   const bool columns = small && x->size == 1 && p->m->in[1].count > 1 && p->m->i[BLOCK] == 0 && p->m->i[INNER] == 1;
-  if (columns) more_loop(p, dequantize_columns, x->count, 2 * (double)x->count);
+  if (floats && x->type == REF_TYPE_I32 && lines) more_loop(p, dequantize_int32, x->count, 2 * (double)x->count);
+  else if (floats && x->size == 1 && is_small(x->type) && !lines)
+    more_loop(p, dequantize_rows, x->count, 2 * (double)x->count);
+  else if (columns) more_loop(p, dequantize_columns, x->count, 2 * (double)x->count);
   else if (small) more_loop(p, run_dequantize_small, x->count, 2 * (double)x->count);
   else more_work(p, run_dequantize, x->count, (double)x->count);
 }

@@ -1,7 +1,7 @@
 /* CumSum and CumProd: columns side by side, row by row. Sums of reals are in float64, those of integers wrap. */
 #include "more.h"
 
-enum { N = MORE_SCAN_N, INNER, REVERSE, EXCLUSIVE, PRODUCT, COLUMNS = 256, PIECE = 1 << 16 };
+enum { N = MORE_SCAN_N, INNER, REVERSE, EXCLUSIVE, PRODUCT, COLUMNS = 512, PIECE = 1 << 16 };
 
 /* Rows of n columns; step is from a row to the next, and may be negative. */
 #define SCAN(name, T, A, HOW, KEPT) \

@@ -40,7 +40,8 @@ typedef struct column {
   static void name(const void *ctx, int64_t first, int64_t n, uint64_t *out) { \
     const column *c = ctx; \
     const T *x = (const T *)(const void *)c->x + first * c->inner; \
-    for (int64_t i = 0; i < n; i++) out[i] = KEY(x[i * c->inner]); \
+    for (int64_t i = 0; i < n && c->inner == 1; i++) out[i] = KEY(x[i]); \
+    for (int64_t i = 0; i < n && c->inner != 1; i++) out[i] = KEY(x[i * c->inner]); \
   }
 #define SIGNED32(v) ((uint32_t)(int32_t)(v) ^ UINT32_C(0x80000000))
 #define SIGNED64(v) ((uint64_t)(v) ^ UINT64_C(0x8000000000000000))

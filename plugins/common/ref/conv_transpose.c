@@ -54,9 +54,10 @@ static bool add_line(plane *p, int64_t line, const int64_t tap[2], float *row) {
   for (int64_t t = 0; t < w->kernel[2]; t += TAPS) {
     const int64_t taps = w->kernel[2] - t < TAPS ? w->kernel[2] - t : TAPS;
     for (int64_t x = 0; x < w->out[2]; x += PLACES) {
-      float acc[TAPS][PLACES] = {{0}};
+      float acc[TAPS][PLACES];
       const int64_t n = w->out[2] - x < PLACES ? w->out[2] - x : PLACES;
       if (ref_tick(p->op, &p->work, channels * taps * n / 4 + PLACES)) return false;
+      for (int64_t k = 0; k < taps; k++) memset(acc[k], 0, (size_t)n * sizeof acc[k][0]);
       const ref_lines sum = {.acc = acc[0],
                              .in = p->in + line * w->out[2] + x,
                              .w = p->weights + (tap[0] * w->kernel[1] + tap[1]) * w->kernel[2] + t,

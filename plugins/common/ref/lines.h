@@ -15,12 +15,12 @@ void ref_lines_sum(const ref_lines *l);
 
 /* Every step-th element of a line lies together: element x is number x / step of phase x % step, and a phase of a row is
  * `phase` floats long. With taps a dilation apart: out[x] = bias + the sum over all i and j of w[i][j] * element
- * x * step + j * dilation of row i; of so many lines, in_line and out_line apart. in may be read REF_LINE_SLACK floats
- * behind its last element that counts. */
+ * x * step + j * dilation of row i; of so many lines, in_line and out_line apart. Planes of such rows, with weights of
+ * their own, are summed up too. in may be read REF_LINE_SLACK floats behind its last element that counts. */
 enum { REF_LINE_SLACK = 128 };
 typedef struct ref_taps {
   const float *w;
-  int64_t rows, columns, row, step, n;
+  int64_t planes, plane, rows, columns, row, step, n;
   int64_t tap, turn, back; /* to the next tap: floats, phases, and floats more where the last phase was passed */
   int64_t lines, in_line, out_line;
   float bias;

@@ -54,18 +54,20 @@ TARGET INSIDE void NAME(taps_blocks)(const ref_taps *t, const float *in, float *
   float rest[MOST_BLOCKS * LANES];
   const float *w = t->w;
   REF_UNROLLED for (int b = 0; b < lines * blocks; b++) sums[b] = (NAME(vector)){0} + t->bias;
-  for (int64_t i = 0; i < t->rows; i++) {
-    const float *from = in + i * t->row;
-    int64_t phase = 0;
-    for (int64_t j = 0; j < t->columns; j++, w++) {
-      const float by = *w;
-      REF_UNROLLED for (int b = 0; b < lines * blocks; b++) sums[b] +=
-          AT(from + b / blocks * t->in_line + b % blocks * LANES) * by;
-      from += t->tap;
-      phase += t->turn;
-      if (phase >= t->step) {
-        phase -= t->step;
-        from += t->back;
+  for (int64_t p = 0; p < t->planes; p++, in += t->plane) {
+    for (int64_t i = 0; i < t->rows; i++) {
+      const float *from = in + i * t->row;
+      int64_t phase = 0;
+      for (int64_t j = 0; j < t->columns; j++, w++) {
+        const float by = *w;
+        REF_UNROLLED for (int b = 0; b < lines * blocks; b++) sums[b] +=
+            AT(from + b / blocks * t->in_line + b % blocks * LANES) * by;
+        from += t->tap;
+        phase += t->turn;
+        if (phase >= t->step) {
+          phase -= t->step;
+          from += t->back;
+        }
       }
     }
   }

@@ -26,6 +26,7 @@ static void advance(progress *p, int64_t steps) {
 #define INVERSE(key) ((key) ^ UINT32_MAX)
 #define DIGIT(x, level) ((unsigned)((x) >> (56 - 8 * (level))) & 255u)
 #define AFTER(a, b) ((a) < (b))
+#define KEY(x) ((x) >> 32)
 #include "rank_sort.h"
 #undef ITEM
 #undef NAME
@@ -33,6 +34,7 @@ static void advance(progress *p, int64_t steps) {
 #undef INVERSE
 #undef DIGIT
 #undef AFTER
+#undef KEY
 
 typedef struct wide_item {
   uint64_t key, low;
@@ -45,6 +47,7 @@ typedef struct wide_item {
 #define DIGIT(x, level) \
   ((unsigned)((level) < 8 ? (x).key >> (56 - 8 * (level)) : (x).low >> (120 - 8 * (level))) & 255u)
 #define AFTER(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).low < (b).low))
+#define KEY(x) ((x).key)
 #include "rank_sort.h"
 
 static bool is_wide(int64_t n, bool wide) {

@@ -20,17 +20,17 @@ typedef struct ref_rank {
 static inline uint32_t ref_rank_float(float x) {
   uint32_t bits;
   memcpy(&bits, &x, sizeof bits);
-  if (x != x) return UINT32_MAX;
-  if (x == 0) return UINT32_C(1) << 31;
-  return bits >> 31 != 0 ? ~bits : bits | UINT32_C(1) << 31;
+  const uint32_t key = bits ^ (((uint32_t)0 - (bits >> 31)) | UINT32_C(1) << 31),
+                 number = x == 0 ? UINT32_C(1) << 31 : key;
+  return x != x ? UINT32_MAX : number;
 }
 
 static inline uint64_t ref_rank_double(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
-  if (x != x) return UINT64_MAX;
-  if (x == 0) return UINT64_C(1) << 63;
-  return bits >> 63 != 0 ? ~bits : bits | UINT64_C(1) << 63;
+  const uint64_t key = bits ^ (((uint64_t)0 - (bits >> 63)) | UINT64_C(1) << 63),
+                 number = x == 0 ? UINT64_C(1) << 63 : key;
+  return x != x ? UINT64_MAX : number;
 }
 
 /* Scratch memory of a call. */

@@ -1,4 +1,4 @@
-/* Included by rank.c for each type of item: ITEM, DIGIT(item, level), AFTER(a, b) and NAME. Items are distinct; the
+/* Included by rank.c for each type of item: ITEM, DIGIT(item, level), AFTER(a, b), KEY(item) and NAME. Items are distinct; the
  * greatest comes first. Digits are bytes, the most significant at level 0. */
 
 static void NAME(swap)(ITEM *a, ITEM *b) {
@@ -79,6 +79,15 @@ static void NAME(sink)(ITEM *heap, int64_t at, int64_t n) {
   }
 }
 
+/* The first of keys [i, n) above least; of equal keys the earlier index comes first, so that these have no place in a heap
+ * whose last has that key. */
+static int64_t NAME(above)(const uint64_t *keys, int64_t i, int64_t n, uint64_t least) {
+  for (; i + 4 <= n; i += 4)
+    if ((keys[i] > least) | (keys[i + 1] > least) | (keys[i + 2] > least) | (keys[i + 3] > least)) break;
+  while (i < n && keys[i] <= least) i++;
+  return i;
+}
+
 static bool NAME(rank)(const ref_rank *r, ITEM *items, progress *p) {
   uint64_t keys[CHUNK];
   const bool by_heap = is_few(r->n, r->k);
@@ -86,13 +95,16 @@ static bool NAME(rank)(const ref_rank *r, ITEM *items, progress *p) {
   for (int64_t at = 0, n; at < r->n && !p->stopped; at += n) {
     n = r->n - at < CHUNK ? r->n - at : CHUNK;
     r->keys(r->ctx, at, n, keys);
+    for (int64_t i = 0; i < n && !r->largest; i++) keys[i] = INVERSE(keys[i]);
     for (int64_t i = 0; i < n; i++) {
-      const ITEM x = MAKE(r->largest ? keys[i] : INVERSE(keys[i]), at + i);
-      if (!by_heap || have < r->k) {
+      const bool full = by_heap && have == r->k;
+      if (full && (i = NAME(above)(keys, i, n, KEY(items[0]))) == n) break;
+      const ITEM x = MAKE(keys[i], at + i);
+      if (!full) {
         items[have++] = x;
         if (by_heap && have == r->k)
           for (int64_t h = r->k / 2; h-- > 0;) NAME(sink)(items, h, r->k);
-      } else if (AFTER(items[0], x)) {
+      } else {
         items[0] = x;
         NAME(sink)(items, 0, r->k);
       }

@@ -1,7 +1,7 @@
 /* The reductions over any axes. Neighbouring axes that are both reduced or both kept are one. A unit is up to COLUMNS
  * neighbouring elements of the result: along the last axis where that is kept; along the last kept axis where the rows
- * that are reduced are short. A long row is folded into LANES results, and these into one. Sums of reals are in float64,
- * of at most four float32 added as such; those of integers wrap. */
+ * that are reduced are short. A row of LONG elements or more is folded into LANES results, and these into one. Sums of
+ * reals are in float64, of at most four float32 added as such; those of integers wrap. */
 #include "folds.h"
 #include "lanes.h"
 #include "ref_op.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { COLUMNS = 256, LANES = REF_FOLD_LANES, SOME = 1024, PIECE = 1 << 20 };
+enum { COLUMNS = 256, LANES = REF_FOLD_LANES, LONG = 192, SOME = 1024, PIECE = 1 << 20 };
 enum { SUM, MEAN, MAX, MIN, PROD, L1, L2, LOG_SUM, LOG_SUM_EXP, SUM_SQUARE };
 
 /* How a unit is computed. The results lie apart from each other in the operand; so many rows of them are stride apart. */
@@ -86,8 +86,7 @@ static bool take(const ref_op *op, const columns *c, const char *x, const double
     some = c->rows - i < most ? c->rows - i : most;
     const char *at = x + i * c->stride * c->size;
     if (c->exp != NULL) take_exp(c, at, some, shift, s);
-    else if (c->apart == c->rows && c->stride == 1 && some == c->rows && c->n > 1 && some <= REF_TURN_SHORT)
-      take_turned(c, at, s);
+    else if (c->apart == c->rows && c->stride == 1 && some == c->rows && c->n > 1 && some < LONG) take_turned(c, at, s);
     else c->fold(s, at, c->n, c->apart, some, c->stride);
     if (ref_tick(op, work, some * c->n + 8)) return false;
   }
@@ -106,7 +105,7 @@ static columns rest_of(const columns *c, int64_t row) {
 static bool fold_all(const ref_op *op, const columns *c, const char *x, const double *shift, sums *s, int64_t *work) {
   const ref_reduce *r = &op->u.reduce;
   const int32_t outer = r->row_kept && r->reduced > 0 ? r->reduced - 1 : r->reduced; /* the last one is the rows */
-  const bool is_long = !r->row_kept && r->row >= LANES;
+  const bool is_long = !r->row_kept && r->row >= LONG;
   const columns rest = is_long ? rest_of(c, r->row) : (columns){0};
   int64_t at[REF_MAX_DIMS] = {0};
   for (bool more = r->count > 0; more;) {
@@ -162,7 +161,7 @@ static bool find_shift(const ref_op *op, const columns *c, const char *x, int64_
 static int64_t along_of(const ref_reduce *r, int64_t *apart) {
   *apart = 1;
   if (r->row_kept) return r->row;
-  if (r->row >= LANES || r->kept == 0) return 1;
+  if (r->row >= LONG || r->kept == 0) return 1;
   *apart = r->kept_stride[r->kept - 1];
   return r->kept_dim[r->kept - 1];
 }
@@ -175,7 +174,7 @@ static void reduce(const ref_op *op, void *const *inputs, void *const *outputs, 
   ref_lane_op exp;
   const int64_t along = along_of(r, &c.apart);
   const uint64_t across = (uint64_t)((along + COLUMNS - 1) / COLUMNS);
-  const bool is_long = !r->row_kept && r->row >= LANES;
+  const bool is_long = !r->row_kept && r->row >= LONG;
   const int32_t kept = !r->row_kept && !is_long && r->kept > 0 ? r->kept - 1 : r->kept;
   int64_t work = 0;
   (void)workspace;

@@ -71,6 +71,11 @@ TURN(turn_8, uint64_t)
       } \
       return; \
     } \
+    if (sizeof(T) > 1 && rows == 3 && in_row == 3) { /* the other way */ \
+      for (int64_t i = 0; i < 3; i++) \
+        for (int64_t k = 0; k < cols; k++) y[i * out_row + k] = x[i + 3 * k]; \
+      return; \
+    } \
     if (cols == 3) { \
       FEW(T, 3) \
       return; \
