@@ -29,6 +29,10 @@ void bytes_lay(const float *a, int64_t count, char *laid);
 /* A row of count weights times a row that is laid out. NULL: the form has none. */
 typedef float (*bytes_product)(const uint8_t *row, int64_t count, const char *laid);
 bytes_product bytes_product_of(int form);
+/* Of BYTES_ROWS rows of weights, step bytes apart. NULL: the form has none. */
+enum { BYTES_ROWS = 4 };
+typedef void (*bytes_products)(const uint8_t *rows, int64_t step, int64_t count, const char *laid, float *out);
+bytes_products bytes_products_of(int form);
 
 /* block_tiles.c: of many rows, out[i][n] of at most NBITS_TILE columns in rows of NBITS_TILE. form BLOCK_NONE: of w's four bits, else
  * only its q and q_step are read. tile: BYTES_TILE_FLOATS, scratch memory. */

@@ -188,6 +188,9 @@ NARROW INSIDE __m256i weights_at(const tile *t, int64_t part, int group, int hal
   return _mm256_loadu_si256((const __m256i *)(const void *)t->q[part][group][half]);
 }
 
+/* Unrolled, gcc adds in another order, and sums leave their registers. */
+#define ROLLED _Pragma("GCC unroll 2")
+
 /* Sums of one scale's products with groups [from, from + groups), of `rows` rows by two vectors of columns. */
 NARROW INSIDE void sums_of(const tile *t, int64_t part, const bytes_row *r, const int rows, const int kind,
                            const int from, const int groups, __m256i sums[ROWS][2]) {
@@ -198,7 +201,7 @@ NARROW INSIDE void sums_of(const tile *t, int64_t part, const bytes_row *r, cons
     sums[i][0] = sums[i][1] = _mm256_setzero_si256();
   }
   if (kind == NIBBLES || kind == SHORT_NIBBLES) { /* 8 pairs of at most 2 * 15 * 127 */
-    for (int g = from; g < from + groups; g++) {
+    ROLLED for (int g = from; g < from + groups; g++) {
       const __m256i w[2] = {weights_at(t, part, g, 0), weights_at(t, part, g, 1)};
       for (int i = 0; i < rows; i++) {
         const __m256i b = four_of(a[i] + 4 * g);
@@ -208,7 +211,7 @@ NARROW INSIDE void sums_of(const tile *t, int64_t part, const bytes_row *r, cons
     for (int i = 0; i < rows; i++)
       for (int c = 0; c < 2; c++) sums[i][c] = _mm256_madd_epi16(sums[i][c], one);
   } else if (kind == SIX) { /* 2 pairs of at most 2 * 63 * 127 */
-    for (int g = from; g < from + groups; g += 2) {
+    ROLLED for (int g = from; g < from + groups; g += 2) {
       for (int c = 0; c < 2; c++) {
         const __m256i w = weights_at(t, part, g, c), x = weights_at(t, part, g + 1, c);
         for (int i = 0; i < rows; i++) {
@@ -219,7 +222,7 @@ NARROW INSIDE void sums_of(const tile *t, int64_t part, const bytes_row *r, cons
       }
     }
   } else {
-    for (int g = from; g < from + groups; g++) {
+    ROLLED for (int g = from; g < from + groups; g++) {
       for (int c = 0; c < 2; c++) {
         const __m256i w = weights_at(t, part, g, c), size = _mm256_abs_epi8(w);
         for (int i = 0; i < rows; i++) {
@@ -231,13 +234,14 @@ NARROW INSIDE void sums_of(const tile *t, int64_t part, const bytes_row *r, cons
   }
 }
 
-/* `rows` rows times a tile from part `first` of theirs on, added to out. */
-NARROW INSIDE void multiply(const tile *t, int64_t parts, const bytes_row *all, int64_t first, const int rows,
+/* `rows` rows, step bytes apart, times a tile, added to out. */
+NARROW INSIDE void multiply(const tile *t, int64_t parts, const bytes_row *first, int64_t step, const int rows,
                             const int kind, float *out) {
   const int each = kind == SHORT_NIBBLES || kind == SIX ? 2 : 1; /* scales of a part */
   bytes_row r[ROWS];
   for (int i = 0; i < rows; i++)
-    r[i] = (bytes_row){all[i].q + first * PART, all[i].scales + first, all[i].sums + first, all[i].halves + 2 * first};
+    r[i] = (bytes_row){first->q + i * step, first->scales + i * step / 4, first->sums + i * step / 4,
+                       first->halves + i * step / 4};
   for (int64_t p = 0; p < parts; p++)
     for (int h = 0; h < each; h++) {
       const int64_t s = p * each + h;
@@ -257,12 +261,12 @@ NARROW INSIDE void multiply(const tile *t, int64_t parts, const bytes_row *all, 
 }
 
 #define MAKE(name, kind) \
-  NARROW static void multiply_##name(const tile *t, int64_t parts, const bytes_row *r, int64_t first, int rows, \
+  NARROW static void multiply_##name(const tile *t, int64_t parts, const bytes_row *r, int64_t step, int rows, \
                                      float *out) { \
-    if (rows == 4) multiply(t, parts, r, first, 4, kind, out); \
-    else if (rows == 3) multiply(t, parts, r, first, 3, kind, out); \
-    else if (rows == 2) multiply(t, parts, r, first, 2, kind, out); \
-    else multiply(t, parts, r, first, 1, kind, out); \
+    if (rows == 4) multiply(t, parts, r, step, 4, kind, out); \
+    else if (rows == 3) multiply(t, parts, r, step, 3, kind, out); \
+    else if (rows == 2) multiply(t, parts, r, step, 2, kind, out); \
+    else multiply(t, parts, r, step, 1, kind, out); \
   }
 MAKE(nibbles, NIBBLES)
 MAKE(short_nibbles, SHORT_NIBBLES)
@@ -280,6 +284,7 @@ void bytes_multiply_tiles(const nbits_rows *w, int form, int64_t columns, const 
   tile *t = (tile *)(void *)(p + 1);
   const int kind = kind_of(w, form);
   const int64_t step = bytes_laid(depth), whole = (depth + PART - 1) / PART * PART;
+  const bytes_row row = bytes_row_at(laid, depth);
   memset(out, 0, (size_t)(rows * NBITS_TILE) * sizeof *out);
   for (int64_t first = 0; first < columns; first += COLUMNS)
     for (int64_t k = 0; k < whole; k += BLOCK_MOST) {
@@ -287,9 +292,9 @@ void bytes_multiply_tiles(const nbits_rows *w, int form, int64_t columns, const 
       fill(w, form, kind, first, columns, k, count, p, t);
       for (int64_t i = 0; i < rows; i += ROWS) {
         const int some = rows - i < ROWS ? (int)(rows - i) : ROWS;
-        bytes_row r[ROWS];
-        for (int j = 0; j < some; j++) r[j] = bytes_row_at(laid + (i + j) * step, depth);
-        by_kind[kind](t, count / PART, r, k / PART, some, out + i * NBITS_TILE + first);
+        const bytes_row r = {row.q + k + i * step, row.scales + k / PART + i * step / 4,
+                             row.sums + k / PART + i * step / 4, row.halves + 2 * (k / PART) + i * step / 4};
+        by_kind[kind](t, count / PART, &r, step, some, out + i * NBITS_TILE + first);
       }
     }
 }

@@ -231,8 +231,13 @@ static void multiply_formed(const more_op *m, const nbits_rows *w, int64_t rows,
 static void multiply_form_bytes(const more_op *m, const nbits_rows *w, int64_t rows, int64_t columns, const nb_room *r,
                                 float *out, int64_t step) {
   const bytes_product product = bytes_product_of((int)m->i[NB_FORM]);
+  const bytes_products products = bytes_products_of((int)m->i[NB_FORM]);
   const int64_t laid = nb_laid_bytes(m, NB_FORM_BYTES), depth = m->i[NB_DEPTH];
-  for (int64_t n = 0; n < columns; n++)
+  int64_t n = 0;
+  for (; products != NULL && n + BYTES_ROWS <= columns; n += BYTES_ROWS)
+    for (int64_t i = 0; i < rows; i++)
+      products(w->q + n * w->q_step, w->q_step, depth, r->laid + i * laid, out + i * step + n);
+  for (; n < columns; n++)
     for (int64_t i = 0; i < rows; i++) out[i * step + n] = product(w->q + n * w->q_step, depth, r->laid + i * laid);
 }
 
