@@ -194,7 +194,7 @@ target_compile_definitions(heddle_operators PRIVATE ${operator_definitions})
 target_compile_options(heddle_operators PRIVATE -fno-math-errno -ffunction-sections -fdata-sections)
 set_target_properties(heddle_operators PROPERTIES C_VISIBILITY_PRESET hidden)
 set(vector_loops quantize rnn_fast rows nbits nbits_lanes nbits_narrow nbits_tiles nbits_unit experts gqa_fast norm_fast scan rotary fft gemm
-  gemm_tiles scatter byte_tiles block_forms block_lanes blocks conv_bytes)
+  gemm_tiles scatter byte_tiles block_bytes block_forms block_lanes block_tiles blocks conv_bytes)
 list(TRANSFORM vector_loops PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/plugins/common/more/")
 list(TRANSFORM vector_loops APPEND ".c")
 set_property(SOURCE ${vector_loops} APPEND PROPERTY COMPILE_OPTIONS

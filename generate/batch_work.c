@@ -84,6 +84,7 @@ static bool choose(heddle_generation_request *r, void *logits, heddle_dtype dtyp
   b->own.sampled++;
   if (s == HEDDLE_OK) return heddle__request_push(r, token);
   heddle__prefix(&err, s, "output '%s': ", b->prompts->config.logits);
+  heddle__generate_blame(b->prompts, s, &err);
   fail(r, s, &err);
   return false;
 }

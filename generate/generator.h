@@ -107,6 +107,9 @@ struct heddle_generator {
 /* generator.c: another generator of the model, without tokens. */
 heddle_status heddle__generator_like(const heddle_generator *g, heddle_generator **out, heddle_error *err);
 
+/* blame.c: puts the name of the weight that is no number before the error of a sampler, where there is one. */
+void heddle__generate_blame(const heddle_generator *g, heddle_status s, heddle_error *err);
+
 /* generator.c: HEDDLE_EINVAL where a token is not in the vocabulary. */
 heddle_status heddle__generate_check_tokens(const heddle_generator *g, const int64_t *tokens, size_t n,
                                             heddle_error *err);

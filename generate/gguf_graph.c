@@ -74,6 +74,38 @@ static void read_family(heddle__gguf_build *b, model *m) {
   m->is_interleaved = strcmp(m->family, "llama") == 0;
 }
 
+static void read_scaling(heddle__gguf_build *b, const model *m) {
+  char name[128];
+  value_key(m, "rope.scaling.type", name);
+  const heddle__gguf_value *v = heddle__gguf_value_of(b->file, name);
+  const heddle__gguf_text t = heddle__gguf_string(v);
+  const bool none = t.bytes == 4 && memcmp(t.data, "none", 4) == 0,
+             linear = t.bytes == 6 && memcmp(t.data, "linear", 6) == 0;
+  if (v != NULL && !none && !linear) refuse(b, "rope.scaling.type is none of none and linear");
+}
+
+/* What the file says about its tokens goes with the embeddings. */
+static void read_words(heddle__gguf_build *b, const model *m) {
+  static const char *const tokens[] = {"tokenizer.ggml.bos_token_id", "tokenizer.ggml.eos_token_id"};
+  const heddle__gguf_value *list = heddle__gguf_value_of(b->file, "tokenizer.ggml.tokens");
+  const int64_t words = whole(b, m, "vocab_size", m->words, INT32_MAX);
+  if (b->status == HEDDLE_OK && words != m->words)
+    b->status =
+        heddle__fail(b->err, HEDDLE_EFORMAT, "%s: '%s.vocab_size' is %lld, and 'token_embd.weight' has %lld rows",
+                     b->file->path, m->family, (long long)words, (long long)m->words);
+  if (b->status == HEDDLE_OK && list != NULL && list->is_array && list->count != (uint64_t)m->words)
+    b->status = heddle__fail(b->err, HEDDLE_EFORMAT,
+                             "%s: 'tokenizer.ggml.tokens' has %llu, and 'token_embd.weight' has %lld rows",
+                             b->file->path, (unsigned long long)list->count, (long long)m->words);
+  for (size_t i = 0; i < 2 && b->status == HEDDLE_OK; i++) {
+    int64_t token;
+    const heddle__gguf_value *v = heddle__gguf_value_of(b->file, tokens[i]);
+    if (v != NULL && (!heddle__gguf_whole(v, &token) || token < 0 || token >= m->words))
+      b->status = heddle__fail(b->err, HEDDLE_EFORMAT, "%s: '%s' is no token; expected 0 to %lld", b->file->path,
+                               tokens[i], (long long)m->words - 1);
+  }
+}
+
 static void read_model(heddle__gguf_build *b, model *m, uint32_t max_length) {
   const heddle__gguf_tensor *embed = heddle__gguf_tensor_of(b->file, "token_embd.weight");
   read_family(b, m);
@@ -96,12 +128,14 @@ static void read_model(heddle__gguf_build *b, model *m, uint32_t max_length) {
   m->length = max_length > 0 ? max_length : m->context < MOST_LENGTH ? m->context : MOST_LENGTH;
   if (m->length > m->context) m->length = m->context;
   if (b->status != HEDDLE_OK) return;
-  if (m->heads % m->kv_heads != 0 || m->head < 2 || m->rotary < 2 || m->head % 2 != 0 || m->rotary % 2 != 0 ||
-      m->theta <= 0)
+  if (m->heads % m->kv_heads != 0 || m->head < 2 || m->rotary < 2 || m->head % 2 != 0 || m->rotary % 2 != 0)
     refuse(b, "its numbers of heads, or their size, do not go together");
+  if (m->theta <= 0) refuse(b, "its rope.freq_base is 0");
   if (m->attention_cap > 1e9 || m->logit_cap > 1e9) refuse(b, "its softcapping is out of range");
   double factor = real(b, m, "rope.scaling.factor", 1);
   if (factor != 1 && factor != 0) refuse(b, "rope.scaling is not supported");
+  read_scaling(b, m);
+  read_words(b, m);
   if (whole(b, m, "expert_count", 0, INT32_MAX) > 0) refuse(b, "models with experts are not supported");
   if (whole(b, m, "attention.value_length", m->head, INT32_MAX) != m->head)
     refuse(b, "values of another size than keys are not supported");
@@ -143,12 +177,13 @@ static void rotary(heddle__gguf_build *b, const model *m, double theta, uint32_t
   const int64_t shape[2] = {m->length, half};
   *cos_id = heddle__gguf_table(b, shape, &table[0]);
   *sin_id = heddle__gguf_table(b, shape, &table[1]);
-  for (int64_t p = 0; b->status == HEDDLE_OK && p < m->length; p++)
-    for (int64_t i = 0; i < half; i++) {
-      const double rate = pow(theta, -2.0 * (double)i / (double)m->rotary) / (factors != NULL ? (double)factors[i] : 1);
+  for (int64_t i = 0; b->status == HEDDLE_OK && i < half; i++) {
+    const double rate = pow(theta, -2.0 * (double)i / (double)m->rotary) / (factors != NULL ? (double)factors[i] : 1);
+    for (int64_t p = 0; p < m->length; p++) {
       table[0][p * half + i] = (float)cos((double)p * rate);
       table[1][p * half + i] = (float)sin((double)p * rate);
     }
+  }
   heddle__free(factors);
 }
 
@@ -279,8 +314,7 @@ static void take_config(const heddle__gguf *f, const model *m, heddle__generate_
   strcpy(c->present[0], ATTENTION "%d:1");
   strcpy(c->present[1], ATTENTION "%d:2");
   if (heddle__gguf_whole(heddle__gguf_value_of(f, "tokenizer.ggml.bos_token_id"), &token)) c->bos = token;
-  if (heddle__gguf_whole(heddle__gguf_value_of(f, "tokenizer.ggml.eos_token_id"), &token) && token >= 0 &&
-      token < m->words)
+  if (heddle__gguf_whole(heddle__gguf_value_of(f, "tokenizer.ggml.eos_token_id"), &token))
     c->stops[c->n_stops++] = token;
 }
 

@@ -46,7 +46,10 @@ static heddle_status next(heddle_generator *g, const heddle_sampling *s, uint64_
   if (status == HEDDLE_OK) {
     status = heddle__sampler_choose(&g->sampler, heddle__generate_row(g), heddle_tensor_dtype(g->view), g->tokens, g->n,
                                     g->n, s, token, err);
-    if (status != HEDDLE_OK) heddle__prefix(err, status, "output '%s': ", g->config.logits);
+    if (status != HEDDLE_OK) {
+      heddle__prefix(err, status, "output '%s': ", g->config.logits);
+      heddle__generate_blame(g, status, err);
+    }
     g->stats.sampled++;
     g->stats.sample_ns += heddle__now_ns() - ready;
   }

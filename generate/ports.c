@@ -180,6 +180,9 @@ static heddle_status take_logits(heddle_generator *g, heddle_error *err) {
     if (c->stops[k] >= words)
       return heddle__fail(err, HEDDLE_EINVAL, "%s: eos_token_id %lld is not in the vocabulary of '%s', which has %lld",
                           c->path, (long long)c->stops[k], c->logits, (long long)words);
+  if (c->bos >= words)
+    return heddle__fail(err, HEDDLE_EINVAL, "%s: bos_token_id %lld is not in the vocabulary of '%s', which has %lld",
+                        c->path, (long long)c->bos, c->logits, (long long)words);
   return HEDDLE_OK;
 }
 

@@ -72,7 +72,7 @@ class Builder(Parts):
 
     def of_blocks(self, x, scope, q, scales, n, k):
         scales = self.w.tensor(scope[1:].replace("/", ".") + ".scales", scales)
-        return self.w.node("MatMulNBits", [x, q, scales], scope, domain=MS, K=k, N=n, bits=4, block_size=BLOCK, accuracy_level=1)
+        return self.w.node("MatMulNBits", [x, q, scales], scope, domain=MS, K=k, N=n, bits=4, block_size=BLOCK, accuracy_level=self.weights.accuracy)
 
     def layer_of_experts(self, tensors, scope):
         """[experts, rows, columns], and of packed ones the scales; "" for the bias."""

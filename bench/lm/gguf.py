@@ -120,7 +120,7 @@ def contents(weights):
               f"{f}.block_count": s.layers, f"{f}.feed_forward_length": s.inner, f"{f}.attention.head_count": s.heads,
               f"{f}.attention.head_count_kv": s.kv_heads, f"{f}.attention.key_length": s.head, f"{f}.attention.value_length": s.head,
               f"{f}.attention.layer_norm_rms_epsilon": s.epsilon, f"{f}.rope.freq_base": s.theta,
-              "tokenizer.ggml.tokens": [f"w{i}" for i in range(s.words)], "tokenizer.ggml.bos_token_id": 1,
+              f"{f}.vocab_size": s.words, "tokenizer.ggml.model": "none", "tokenizer.ggml.tokens": [f"w{i}" for i in range(s.words)], "tokenizer.ggml.bos_token_id": 1,
               "tokenizer.ggml.eos_token_id": 2}
     if s.window:
         values[f"{f}.attention.sliding_window"] = s.window

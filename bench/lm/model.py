@@ -43,7 +43,7 @@ def weight_bytes(s):
     return 4 * (s.layers * matrix + s.words * s.width * (1 if s.tied else 2))
 
 
-def make(folder, family, size="tiny", form="builder", kind="float32", seed=0):
+def make(folder, family, size="tiny", form="builder", kind="float32", seed=0, accuracy=1):
     """Writes the model into the folder; the path of its ONNX file."""
     if form not in FORMS or kind not in KINDS:
         raise ValueError(f"the form is one of {', '.join(FORMS)}, and the weights are one of {', '.join(KINDS)}")
@@ -52,7 +52,7 @@ def make(folder, family, size="tiny", form="builder", kind="float32", seed=0):
     s = shape(family, size)
     name = "model.onnx"
     w = Writer(folder, f"{name}{'.data' if form == 'builder' else '_data'}" if weight_bytes(s) > WITHIN else None)
-    (Builder if form == "builder" else Plain)(w, Weights(s, seed, kind)).write(folder / name)
+    (Builder if form == "builder" else Plain)(w, Weights(s, seed, kind, accuracy)).write(folder / name)
     if form == "builder":
         (folder / "genai_config.json").write_text(json.dumps(genai_config(s, name), indent=2) + "\n")
     else:

@@ -7,9 +7,9 @@ BLOCK = 32
 
 
 class Weights:
-    def __init__(self, shape, seed, kind):
-        """kind: float32, float16 or int4."""
-        self.shape, self.seed, self.kind = shape, seed, kind
+    def __init__(self, shape, seed, kind, accuracy=1):
+        """kind: float32, float16 or int4; accuracy: accuracy_level of products with int4."""
+        self.shape, self.seed, self.kind, self.accuracy = shape, seed, kind, accuracy
         self.float = np.float16 if kind == "float16" else np.float32
 
     def _random(self, name):

@@ -114,7 +114,8 @@ static void tell_strict(heddle_pinstance *self) {
   if (!atomic_flag_test_and_set_explicit(&self->told, memory_order_relaxed))
     host->log(
         host->ctx, HEDDLE_LOG_WARN, "cpu",
-        "precision fast: everything stays float32, since the CPU (or oneDNN, where it is built in) has no bfloat16");
+        "precision fast: everything stays float32 but for products with weights of few bits, since the CPU (or oneDNN, "
+        "where it is built in) has no bfloat16");
 }
 
 /* The reference kernels come last. Where they cannot, oneDNN's offers are still good. */

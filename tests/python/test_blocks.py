@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
 from lm import gguf  # noqa: E402
 
 F32 = np.float32
+FAST = 16
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +27,14 @@ def ctx():
     c.close()
 
 
-def run(ctx, op, inputs, constants=(), **attrs):
+def run(ctx, op, inputs, constants=(), flags=0, **attrs):
     """The operator's result; inputs named in constants are parameters."""
     b, made = fused.Builder(), []
     ids = [b.null(name, x, name in constants) for name, x in inputs.items()]
     try:
         made.append(capi.Graph(b.text([b.add(op, ids, "heddle", **attrs)])))
         made.append(capi.Params(io.params_blob(b.params)) if b.params else None)
-        made.append(capi.Model(ctx, made[0], made[1], devices="cpu"))
+        made.append(capi.Model(ctx, made[0], made[1], devices="cpu", flags=flags))
         made.append(capi.Executor(made[-1]))
         for name, x in inputs.items():
             if name not in constants:
@@ -72,6 +73,52 @@ def test_products(ctx, kind):
             a = rng.standard_normal(shape).astype(F32)
             constants = ("w",) if len(shape) == 2 else ()
             check(run(ctx, "MatMulBlocks", {"a": a, "w": q}, constants, K=k, N=n, form=gguf.FORMS[kind]), a, w)
+
+
+def rounded(a):
+    """Each 32 numbers as int8, by their greatest magnitude; in float32, since what is next to a half decides."""
+    cut = a.reshape(*a.shape[:-1], -1, 32)
+    most = np.abs(cut).max(-1, keepdims=True)
+    return (np.rint(cut * (F32(127) / most)) * (most / F32(127)).astype(np.float64)).reshape(a.shape)
+
+
+@pytest.mark.parametrize("kind", [k for k in gguf.KINDS if k not in (gguf.F16, gguf.BF16)])
+def test_fast_rounds_to_int8(ctx, kind):
+    """Exactly the product of what was rounded, but for the sums' rounding; with weights at the ends of their range, whose products come
+    next to 16 bits."""
+    rng = np.random.default_rng(20 + kind)
+    unit = gguf.BLOCKS[kind][0]
+    attrs = {"form": gguf.FORMS[kind], "flags": FAST}
+    for n, k in ((1, unit), (5, 3 * unit), (33, 4 * unit), (70, (1024 // unit + 1) * unit)):
+        q, w = weights(rng, n, k, kind)
+        for shape in ((k,), (2, 1, k), (6, k), (7, k), (70, k)):
+            a = rng.standard_normal(shape).astype(F32)
+            a[..., :unit // 2] = 100  # all are rounded to 127
+            got = run(ctx, "MatMulBlocks", {"a": a, "w": q}, K=k, N=n, **attrs)
+            check(got, rounded(a), w)
+            strict = run(ctx, "MatMulBlocks", {"a": a, "w": q}, K=k, N=n, form=gguf.FORMS[kind])
+            check(strict, a, w)
+    q = np.full((40, q.shape[1]), 0xff if kind != gguf.Q8_0 else 0x80, np.uint8)  # 15, 63 and -128
+    ones = np.frombuffer(np.float16(0.01).tobytes(), np.uint8)
+    blocks = q.reshape(40, -1, gguf.BLOCKS[kind][1])
+    for at in {gguf.Q4_K: (0, 2), gguf.Q6_K: (208,)}.get(kind, (0,)):
+        blocks[:, :, at:at + 2] = ones
+    w = gguf.decode(q.tobytes(), kind).reshape(40, k)
+    for rows in (1, 9):
+        for sign in (1, -1):
+            a = np.full((rows, k), sign, F32)
+            check(run(ctx, "MatMulBlocks", {"a": a, "w": q}, K=k, N=40, **attrs), a, w)
+
+
+def test_fast_with_what_is_not_finite(ctx):
+    q, _ = weights(np.random.default_rng(8), 35, 512, gguf.Q4_K)
+    for rows in (3, 9):
+        for bad in (np.nan, np.inf, -np.inf):
+            a = np.ones((rows, 512), F32)
+            a[1, 300] = bad
+            a[2] = 0
+            got = run(ctx, "MatMulBlocks", {"a": a, "w": q}, K=512, N=35, form="q4_k", flags=FAST)
+            assert np.isnan(got[1]).all() and np.isfinite(np.delete(got, 1, 0)).all() and not got[2].any()
 
 
 @pytest.mark.parametrize("dtype", (np.float16, ml_dtypes.bfloat16))

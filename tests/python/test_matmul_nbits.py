@@ -112,6 +112,20 @@ def test_level_4_is_int8_where_fast_is_asked_for(ctx, tmp_path, zeros):
             assert np.abs(fast - exact).max() > 1e-4
 
 
+@pytest.mark.parametrize("zeros", (None, "packed", "floats"))
+def test_many_rows_are_rounded_by_32(ctx, tmp_path, zeros):
+    rng = np.random.default_rng(15)
+    for block in (16, 32, 64, 128, 256):
+        for n, k in ((45, 296), (16, 40), (33, 512)):
+            w = Weights(rng, n, k, block, 4, zeros)
+            for rows in (7, 66):
+                a = rng.standard_normal((rows, k)).astype(F32)
+                near = rounded(a.astype(np.float64), 32)
+                got = product(ctx, tmp_path, w, a, accuracy_level=4, flags=FAST)
+                half = np.abs(near) @ np.abs(w.w).T * 16  # zero points are subtracted apart
+                close(got, near @ w.w.T, half)
+
+
 def test_zeros_and_what_is_not_finite(ctx, tmp_path):
     w = Weights(np.random.default_rng(6), 9, 160, 32, 4)
     for flags in (0, FAST):

@@ -286,6 +286,7 @@ CONTRADICTIONS = [
     ("builder", put("model", "decoder", "head_size", value=32), "dimension 3 of 'past_key_values.0.key' is 16"),
     ("builder", put("model", "vocab_size", value=200), "'logits'"),
     ("builder", put("model", "eos_token_id", value=160), "'logits'"),
+    ("builder", put("model", "bos_token_id", value=160), "bos_token_id"),
     ("builder", put("model", "decoder", "inputs", "input_ids", value="ids"), "'input_ids'"),
     ("builder", put("model", "decoder", "outputs", "logits", value="scores"), "'scores'"),
     ("builder", put("model", "decoder", "inputs", "past_key_names", value="past.%d.key"), r"past\."),
@@ -300,6 +301,44 @@ CONTRADICTIONS = [
 def test_contradictions(tmp_path, form, change, words):
     with pytest.raises((heddle.errors.InvalidError, heddle.errors.UnsupportedError), match=words):
         heddle.Generator(changed(tmp_path, form, change), devices="cpu")
+
+
+def spoilt(tmp_path, change):
+    """A copy of a builder's model with weights of 4 bits whose graph is changed."""
+    path = tmp_path / "spoilt"
+    shutil.copytree(folder("qwen2", "builder", "int4"), path)
+    proto = onnx.load(path / "model.onnx")
+    change(proto.graph)
+    onnx.save(proto, path / "model.onnx")
+    return path
+
+
+def test_scales_that_are_no_numbers_are_named(tmp_path):
+    def change(graph):
+        scales = next(t for t in graph.initializer if t.name.endswith("qkv_proj.scales"))
+        array = onnx.numpy_helper.to_array(scales).copy()
+        array.reshape(-1)[3] = np.nan
+        scales.CopyFrom(onnx.numpy_helper.from_array(array, scales.name))
+
+    path = spoilt(tmp_path, change)
+    for precision in ("strict", "fast"):
+        g = heddle.Generator(path, devices="cpu", precision=precision)
+        g.append([1, 2])
+        with pytest.raises(heddle.errors.InvalidError, match="tensor '[a-z0-9_.]*qkv_proj.scales' has no number at element 3"):
+            g.next()
+
+
+@pytest.mark.parametrize("name", ["scale", "softcap"])
+def test_attention_with_numbers_that_are_none(tmp_path, name):
+    def change(graph):
+        node = next(n for n in graph.node if n.op_type == "GroupQueryAttention")
+        for attr in [a for a in node.attribute if a.name == name]:
+            node.attribute.remove(attr)
+        node.attribute.append(onnx.helper.make_attribute(name, float("nan")))
+
+    path = spoilt(tmp_path, change)
+    with pytest.raises(heddle.errors.Error, match=f"{name} is no number"):
+        heddle.Generator(path, devices="cpu").generate([1, 2], max_tokens=1).__next__()
 
 
 MALFORMED = [

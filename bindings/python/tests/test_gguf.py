@@ -110,6 +110,39 @@ def test_contradictions(tmp_path, good):
     refused(tmp_path, rewritten(contents, drop=["qwen2.context_length"]), "context_length")
 
 
+def test_tokens_that_contradict(tmp_path, good):
+    contents, _ = good
+    for key, value in (("tokenizer.ggml.eos_token_id", 32), ("tokenizer.ggml.bos_token_id", 2**31), ("qwen2.vocab_size", 5),
+                       ("tokenizer.ggml.tokens", ["a"] * 7), ("qwen2.rope.scaling.type", "yarn"), ("qwen2.rope.freq_base", 0.0)):
+        refused(tmp_path, rewritten(contents, {key: value}), key.split(".", 1)[1])
+    path = tmp_path / "none.gguf"
+    path.write_bytes(rewritten(contents, {"qwen2.rope.scaling.type": "none"}, drop=["tokenizer.ggml.bos_token_id"]))
+    heddle.Generator(path, devices="cpu")
+
+
+@pytest.mark.parametrize("kind, at, bad", [(gguf.F32, 4, np.float32(np.nan)), (gguf.F16, 2, np.float16(np.inf)),
+                                           (gguf.Q4_0, 18, np.float16(np.nan)), (gguf.Q8_0, 34, np.float16(-np.inf))])
+def test_what_is_no_number_is_named(tmp_path, good, kind, at, bad):
+    """A scale or a weight: the error of the first token says in which tensor it is; norms and biases too."""
+    values, arrays = good[0]
+    names = ["blk.0.ffn_up.weight", "blk.0.attn_q.weight"] if kind != gguf.F32 else ["blk.0.attn_q.bias", "output_norm.weight"]
+    for name in names:
+        tensors = {}
+        for n, array in arrays.items():
+            own = kind if array.ndim == 2 else gguf.F32
+            raw = bytearray(gguf.encode(array, own))
+            if n == name:
+                raw[at:at + bad.nbytes] = bad.tobytes()
+            tensors[n] = (bytes(raw), array.shape, own)
+        path = tmp_path / f"{name}.gguf"
+        path.write_bytes(gguf.file_bytes(values, tensors))
+        for precision in ("strict", "fast"):
+            g = heddle.Generator(path, devices="cpu", precision=precision)
+            g.append([3, 1, 4])
+            with pytest.raises(heddle.errors.InvalidError, match=f"tensor '{name}' is not finite"):
+                g.next()
+
+
 def test_cut(tmp_path, good):
     """Each shorter file is refused, in the head and in each tensor."""
     _, data = good

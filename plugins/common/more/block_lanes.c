@@ -42,22 +42,9 @@ static const block_product plain[BLOCK_FORMS] = {NULL,       f16_plain,  bf16_pl
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(HEDDLE_NO_LANES)
 
-#include <immintrin.h>
-
-#define NARROW __attribute__((target("avx2,fma,f16c")))
-#define INSIDE static inline __attribute__((always_inline))
+#include "block_vectors.h"
 
 /* ---------------------------------------------------------------- AVX2 */
-
-NARROW INSIDE float half_of(const uint8_t *at) {
-  return _cvtsh_ss((uint16_t)(at[0] | at[1] << 8));
-}
-
-NARROW INSIDE float total(__m256 x) {
-  __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
-  y = _mm_add_ps(y, _mm_movehl_ps(y, y));
-  return _mm_cvtss_f32(_mm_add_ss(y, _mm_shuffle_ps(y, y, 1)));
-}
 
 /* t and 16 integers of 8 bits times 16 floats. */
 NARROW INSIDE __m256 add_16(__m128i q, const float *a, __m256 t) {
@@ -68,10 +55,6 @@ NARROW INSIDE __m256 add_16(__m128i q, const float *a, __m256 t) {
 NARROW INSIDE __m256 times_16(__m128i q, const float *a) {
   const __m256 t = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)), _mm256_loadu_ps(a));
   return _mm256_fmadd_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(q, 8))), _mm256_loadu_ps(a + 8), t);
-}
-
-NARROW INSIDE __m128i load_16(const uint8_t *at) {
-  return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
 NARROW static float q4_0_narrow(const uint8_t *row, int64_t count, const float *a) {
@@ -97,18 +80,6 @@ NARROW static float q8_0_narrow(const uint8_t *row, int64_t count, const float *
   return total(_mm256_add_ps(acc[0], acc[1]));
 }
 
-/* Scales and minima of a block, of six bits each, as eight floats; minus m times the minima. */
-NARROW INSIDE void scales_of(const uint8_t *b, float d, float m, float *scales, __m256 *least) {
-  uint32_t w[3];
-  memcpy(w, b + 4, sizeof w);
-  const uint32_t six = 0x3f3f3f3fU, four = 0x0f0f0f0fU, two = 0x30303030U;
-  const uint32_t s0 = w[0] & six, m0 = w[1] & six, s1 = (w[2] & four) | (w[0] >> 2 & two),
-                 m1 = (w[2] >> 4 & four) | (w[1] >> 2 & two);
-  const __m128i s = _mm_set_epi32(0, 0, (int)s1, (int)s0), l = _mm_set_epi32(0, 0, (int)m1, (int)m0);
-  _mm256_storeu_ps(scales, _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(s)), _mm256_set1_ps(d)));
-  *least = _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(l)), _mm256_set1_ps(-m));
-}
-
 NARROW static float q4_k_narrow(const uint8_t *row, int64_t count, const float *a) {
   const __m128i low = _mm_set1_epi8(15);
   const float *sums = a + block_padded(count);
@@ -130,10 +101,8 @@ NARROW static float q4_k_narrow(const uint8_t *row, int64_t count, const float *
   return total(_mm256_add_ps(acc[0], acc[1]));
 }
 
-/* 16 integers of a nibble and two bits above it. */
-NARROW INSIDE __m128i six_bits(__m128i nibble, __m128i above) {
-  const __m128i q = _mm_or_si128(_mm_and_si128(nibble, _mm_set1_epi8(15)), _mm_and_si128(above, _mm_set1_epi8(0x30)));
-  return _mm_sub_epi8(q, _mm_set1_epi8(32));
+NARROW INSIDE __m128i less_32(__m128i nibble, __m128i above) {
+  return _mm_sub_epi8(six_bits(nibble, above), _mm_set1_epi8(32));
 }
 
 NARROW static float q6_k_narrow(const uint8_t *row, int64_t count, const float *a) {
@@ -149,13 +118,13 @@ NARROW static float q6_k_narrow(const uint8_t *row, int64_t count, const float *
         const __m128i l = load_16(row + 64 * n + 16 * i), m = load_16(row + 64 * n + 32 + 16 * i),
                       h = load_16(row + 128 + 32 * n + 16 * i);
         const float *x = a + 16 * i, *by = s + 8 * n + i;
-        __m256 t = times_16(six_bits(l, _mm_slli_epi16(h, 4)), x);
+        __m256 t = times_16(less_32(l, _mm_slli_epi16(h, 4)), x);
         acc[0] = _mm256_fmadd_ps(t, _mm256_set1_ps(by[0]), acc[0]);
-        t = times_16(six_bits(m, _mm_slli_epi16(h, 2)), x + 32);
+        t = times_16(less_32(m, _mm_slli_epi16(h, 2)), x + 32);
         acc[1] = _mm256_fmadd_ps(t, _mm256_set1_ps(by[2]), acc[1]);
-        t = times_16(six_bits(_mm_srli_epi16(l, 4), h), x + 64);
+        t = times_16(less_32(_mm_srli_epi16(l, 4), h), x + 64);
         acc[0] = _mm256_fmadd_ps(t, _mm256_set1_ps(by[4]), acc[0]);
-        t = times_16(six_bits(_mm_srli_epi16(m, 4), _mm_srli_epi16(h, 2)), x + 96);
+        t = times_16(less_32(_mm_srli_epi16(m, 4), _mm_srli_epi16(h, 2)), x + 96);
         acc[1] = _mm256_fmadd_ps(t, _mm256_set1_ps(by[6]), acc[1]);
       }
   }

@@ -1,5 +1,6 @@
 /* MatMulBlocks: a product with weights that are blocks of a form; few rows are multiplied as the blocks lie, of many the weights
- * become floats, a unit at a time (nbits_unit.h). FromBlocks: rows of blocks as floats. */
+ * become floats, a unit at a time (nbits_unit.h). Where the run is fast, rows of operand 0 become int8: that is what the files'
+ * blocks are made for, so that a form counts as accuracy_level 4 of MatMulNBits. FromBlocks: rows of blocks as floats. */
 #include "nbits_unit.h"
 
 /* K and form; returns the bytes of a row, or 0. */
@@ -35,7 +36,9 @@ void more_setup_matmul_blocks(more_plan *p) {
   nb_holds(p, NB_SCALES, i[NB_COLUMNS], "one for each column");
   if (!more_ok(p)) return;
   nb_result(p);
-  i[NB_WAY] = i[NB_ROWS] <= NB_FEW ? NB_FORMED : nb_way_expanded();
+  if (bytes_has((int)i[NB_FORM]) && nb_may_round(p, 4))
+    i[NB_WAY] = i[NB_ROWS] <= NB_FEW ? NB_FORM_BYTES : NB_BYTE_TILES;
+  else i[NB_WAY] = i[NB_ROWS] <= NB_FEW ? NB_FORMED : nb_way_expanded();
   nb_plan_product(p);
 }
 

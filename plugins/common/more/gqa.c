@@ -234,6 +234,8 @@ static void read_rest(more_plan *p) {
   const double scale = more_float(p, "scale", 0);
   m->f[GQA_SCALE] = scale != 0 ? scale : 1 / sqrt((double)i[GQA_SIZE]);
   m->f[GQA_SOFTCAP] = more_float(p, "softcap", 0);
+  if (!isfinite(scale)) more_refuse(p, "scale is no number");
+  if (!isfinite(m->f[GQA_SOFTCAP])) more_refuse(p, "softcap is no number");
   m->f[GQA_EPSILON] = more_float(p, "qk_norm_epsilon", 1e-6);
   more_shape_is(p, GQA_POSITIONS, 2, lengths);
   more_whole(p, GQA_POSITIONS);

@@ -51,7 +51,7 @@ static inline uint32_t bias_of(const more_op *m) {
 static void multiply(const more_op *m, const more_args *a, const nbits_rows *w, int64_t column, int64_t columns,
                      const float *from, int64_t first, int64_t count, const nb_room *r) {
   const int64_t all = m->i[NB_COLUMNS];
-  const bool direct = m->out[0].type == REF_TYPE_F32 && m->i[NB_WAY] != NB_TILES && m->i[NB_WAY] != NB_NARROW;
+  const bool direct = m->out[0].type == REF_TYPE_F32 && !nb_in_units(m->i[NB_WAY]);
   float *out = direct ? (float *)a->out[0] + first * all + column : r->out;
   const int64_t step = direct ? all : NB_UNIT;
   nb_multiply(m, m->i[NB_WAY], w, columns, from, count, r, out, step);

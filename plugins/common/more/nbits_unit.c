@@ -10,6 +10,8 @@ int64_t nb_laid_bytes(const more_op *m, int64_t way) {
   case NB_BYTES: return groups * NBITS_GROUP_BYTES;
   case NB_EIGHT: return nb_padded(whole) * (int64_t)sizeof(float);
   case NB_FORMED: return nb_padded(block_laid_floats(m->i[NB_DEPTH])) * (int64_t)sizeof(float);
+  case NB_FORM_BYTES:
+  case NB_BYTE_TILES: return bytes_laid(m->i[NB_DEPTH]);
   default: return 0;
   }
 }
@@ -29,6 +31,8 @@ void nb_lay_out(const more_op *m, int64_t way, const float *from, int64_t count,
       nbits_lay_floats(row, depth, to);
     } else if (way == NB_FORMED) {
       block_lay(row, depth, to);
+    } else if (way == NB_FORM_BYTES || way == NB_BYTE_TILES) {
+      bytes_lay(row, depth, laid + i * step);
     }
   }
 }
@@ -37,19 +41,24 @@ int64_t nb_way_expanded(void) {
   return nbits_has_narrow() ? NB_NARROW : NB_EXPANDED;
 }
 
+bool nb_may_round(const more_plan *p, int64_t accuracy) {
+  return accuracy == 4 && (p->n->region->flags & HEDDLE_REGION_FAST) != 0;
+}
+
 int64_t nb_way(const more_plan *p, int64_t accuracy, bool few) {
   const int64_t *i = p->m->i;
   const bool in_words = i[NB_ROW_BYTES] % 4 == 0; /* tiles are read so */
   const int64_t expanded =
       nbits_has_tiles() && in_words && i[NB_BLOCKS] * NB_UNIT < INT32_MAX ? NB_TILES : nb_way_expanded();
-  if (i[NB_BITS] == 4 && accuracy == 4 && (p->n->region->flags & HEDDLE_REGION_FAST) != 0) return NB_BYTES;
+  if (i[NB_BITS] == 4 && nb_may_round(p, accuracy)) return few || !bytes_here() ? NB_BYTES : NB_BYTE_TILES;
   if (few && i[NB_BITS] == 4) return NB_LYING;
   return few && i[NB_BITS] == 8 && i[NB_ROW_BYTES] % NBITS_LANES == 0 ? NB_EIGHT : expanded;
 }
 
 double nb_steps(int64_t way) {
-  static const double steps[] = {[NB_LYING] = 0.7, [NB_BYTES] = 0.3,  [NB_EIGHT] = 0.7,   [NB_FORMED] = 0.7,
-                                 [NB_TILES] = 0.4, [NB_NARROW] = 0.4, [NB_EXPANDED] = 0.4};
+  static const double steps[] = {
+      [NB_LYING] = 0.7,      [NB_BYTES] = 0.3, [NB_EIGHT] = 0.7,  [NB_FORMED] = 0.7,  [NB_FORM_BYTES] = 0.3,
+      [NB_BYTE_TILES] = 0.2, [NB_TILES] = 0.4, [NB_NARROW] = 0.4, [NB_EXPANDED] = 0.4};
   return steps[way];
 }
 
@@ -219,6 +228,19 @@ static void multiply_formed(const more_op *m, const nbits_rows *w, int64_t rows,
       out[i * step + n] = product(w->q + n * w->q_step, depth, (const float *)(const void *)(r->laid + i * laid));
 }
 
+static void multiply_form_bytes(const more_op *m, const nbits_rows *w, int64_t rows, int64_t columns, const nb_room *r,
+                                float *out, int64_t step) {
+  const bytes_product product = bytes_product_of((int)m->i[NB_FORM]);
+  const bytes_products products = bytes_products_of((int)m->i[NB_FORM]);
+  const int64_t laid = nb_laid_bytes(m, NB_FORM_BYTES), depth = m->i[NB_DEPTH];
+  int64_t n = 0;
+  for (; products != NULL && n + BYTES_ROWS <= columns; n += BYTES_ROWS)
+    for (int64_t i = 0; i < rows; i++)
+      products(w->q + n * w->q_step, w->q_step, depth, r->laid + i * laid, out + i * step + n);
+  for (; n < columns; n++)
+    for (int64_t i = 0; i < rows; i++) out[i * step + n] = product(w->q + n * w->q_step, depth, r->laid + i * laid);
+}
+
 double nb_formed_exact(const more_op *m, const more_args *a, int64_t row, int64_t n) {
   const block_form *f = block_form_of((int)m->i[NB_FORM]);
   const uint8_t *at = (const uint8_t *)a->in[NB_B] + n * m->i[NB_ROW_BYTES];
@@ -247,6 +269,10 @@ void nb_multiply(const more_op *m, int64_t way, const nbits_rows *w, int64_t col
     more_rows_product(&product);
   } else if (way == NB_FORMED) {
     multiply_formed(m, w, rows, columns, r, out, step);
+  } else if (way == NB_FORM_BYTES) {
+    multiply_form_bytes(m, w, rows, columns, r, out, step);
+  } else if (way == NB_BYTE_TILES) {
+    bytes_multiply_tiles(w, (int)m->i[NB_FORM], columns, r->laid, rows, depth, r->weights, out);
   } else {
     multiply_lying(m, way, w, rows, columns, r, out, step);
   }

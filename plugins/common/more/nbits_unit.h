@@ -3,7 +3,7 @@
 #ifndef HEDDLE_PLUGINS_COMMON_MORE_NBITS_UNIT_H
 #define HEDDLE_PLUGINS_COMMON_MORE_NBITS_UNIT_H
 
-#include "plugins/common/more/block_forms.h"
+#include "plugins/common/more/block_bytes.h"
 #include "plugins/common/more/more.h"
 #include "plugins/common/more/nbits.h"
 
@@ -25,9 +25,9 @@ enum {
 };
 enum { NB_A, NB_B, NB_SCALES, NB_ZEROS, NB_INDEX, NB_BIAS };
 
-/* How a product is computed: as the weights lie, in floats or in int8, of 8 bits in floats, of a form of blocks in floats; or of
- * weights that are made floats, in tiles of two kinds or in rows. */
-enum { NB_LYING, NB_BYTES, NB_EIGHT, NB_FORMED, NB_TILES, NB_NARROW, NB_EXPANDED };
+/* How a product is computed: as the weights lie, in floats or in int8, of 8 bits in floats, of a form of blocks in floats or in
+ * int8; in int8 with tiles of weights; or of weights that are made floats, in tiles of two kinds or in rows. */
+enum { NB_LYING, NB_BYTES, NB_EIGHT, NB_FORMED, NB_FORM_BYTES, NB_BYTE_TILES, NB_TILES, NB_NARROW, NB_EXPANDED };
 
 enum { NB_FEW = 6, NB_UNIT = NBITS_TILE };
 
@@ -45,10 +45,15 @@ static inline int64_t nb_padded(int64_t floats) {
 }
 /* Floats of r->weights. */
 static inline int64_t nb_weights(int64_t way, int64_t depth) {
-  return way == NB_EXPANDED ? nb_padded(NB_UNIT * depth)
-         : way == NB_TILES  ? NB_UNIT * NBITS_TILE_DEPTH
-         : way == NB_NARROW ? NBITS_NARROW_FLOATS
-                            : 0;
+  return way == NB_EXPANDED     ? nb_padded(NB_UNIT * depth)
+         : way == NB_TILES      ? NB_UNIT * NBITS_TILE_DEPTH
+         : way == NB_NARROW     ? NBITS_NARROW_FLOATS
+         : way == NB_BYTE_TILES ? BYTES_TILE_FLOATS
+                                : 0;
+}
+/* Its results are tiles of NB_UNIT columns. */
+static inline bool nb_in_units(int64_t way) {
+  return way == NB_BYTE_TILES || way == NB_TILES || way == NB_NARROW;
 }
 static inline bool nb_expands(int64_t way) {
   return way == NB_TILES || way == NB_NARROW || way == NB_EXPANDED;
@@ -60,6 +65,8 @@ void nb_lay_out(const more_op *m, int64_t way, const float *from, int64_t count,
 
 /* Weights that become floats: the best of this CPU that any weights have. */
 int64_t nb_way_expanded(void);
+/* Whether rows of operand 0 may be rounded to int8: accuracy is what the model says. */
+bool nb_may_round(const more_plan *p, int64_t accuracy);
 /* How many rows of operand 0, few or many, are multiplied best; by int8 where the model and the run allow it. */
 int64_t nb_way(const more_plan *p, int64_t accuracy, bool few);
 /* And how long a product of a weight takes. */
