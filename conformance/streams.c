@@ -250,6 +250,7 @@ KIT_GROUP(
     {"streams/required", "all functions of the table are there", KIT_STAGE_ENTRY, 0, 0, required, NULL},
     ON_DEVICE("empty", "a stream without work is done, and close takes NULL", 0, 0, nothing),
     ON_DEVICE("order", "work in a stream runs in order", 0, 30, kit_streams_order),
+    ON_DEVICE("order-runs", "launches run in order with the copies of their stream", 0, 60, kit_streams_order_runs),
     ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, kit_streams_query),
     ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, kit_streams_sync_done),
     ON_DEVICE("sync-endless", "sync and idle without a limit wait until the work has ended", 0, 60, sync_endless),
