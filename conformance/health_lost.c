@@ -1,7 +1,7 @@
 /* The cases "health/lost*" and "health/reset": a device that is lost with signals pending. It stays lost until it is opened
  * again, the host hears of it once, every fence fails, every call answers with the first text, and what it had can be given
- * back. The kit cannot lose a device by itself, but by device.reset: the other cases are for plugins that lose one at work,
- * that have a setting for it (--set), or that have the hook lose_on_fill (docs/plugin-guide.md). */
+ * back. The kit loses a device by its work, where a setting does that (--set), by the hook lose_on_fill
+ * (docs/plugin-guide.md), or by device.reset. */
 #include "conformance/health.h"
 
 #include <inttypes.h>
@@ -153,16 +153,25 @@ static void lose_by_hook(kit *k, used *u) {
       (double)SOON_MS / 1000);
 }
 
+/* A reset loses the device too. Whether it did; what else a reset may do wrong is health/reset's. */
+static bool lose_by_reset(kit *k, used *u) {
+  if (k->t.device.reset == NULL) return false;
+  if (k->t.device.reset(k->dev, kit_patience_ms(k, 10000) * 1000000, &k->err) != HEDDLE_OK) return false;
+  u->by = "device.health";
+  return k->t.device.health(k->dev, &k->err) == HEDDLE_EDEVICE;
+}
+
 /* Skips the case where nothing loses the device. */
 static void lose(kit *k, used *u) {
   open_used(k, u);
   bool lost = work_until_lost(k, u);
   if (!lost && k->side->lose_asked) lose_by_hook(k, u), lost = true;
+  if (!lost) lost = lose_by_reset(k, u);
   if (!lost) {
     if (u->gate != 0) kit_release(k, u->gate), kit_sync(k, u->held);
     kit_skip(k,
-             "the device was not lost at work; the hook lose_on_fill (docs/plugin-guide.md), or a setting that loses "
-             "it (--set), makes the case go on");
+             "the device was not lost at work; the hook lose_on_fill (docs/plugin-guide.md), a setting that loses it "
+             "(--set) or device.reset makes the case go on");
   }
   give_back(k, u);
   k->err.text[sizeof k->err.text - 1] = '\0';

@@ -186,10 +186,31 @@ static void host_blocks(kit *k) {
   if (left != 0) kit_fail(k, "%" PRIu64 " blocks of host.alloc are left when device and instance are closed", left);
 }
 
+/* ---- the plugin's own counts */
+
+typedef struct numbers {
+  int64_t buffers, bytes, objects;
+} numbers;
+
+static numbers live(kit *k) {
+  return (numbers){kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS), kit_live(k, HEDDLE_QUERY_LIVE_BYTES),
+                   kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS)};
+}
+
+static void same_counts(kit *k, numbers before, const char *what) {
+  const numbers now = live(k);
+  if (now.buffers != before.buffers || now.bytes != before.bytes || now.objects != before.objects)
+    kit_fail(k,
+             "after %s were made and freed, LIVE_BUFFERS is off by %" PRId64 ", LIVE_BYTES by %" PRId64
+             ", LIVE_OBJECTS by %" PRId64,
+             what, now.buffers - before.buffers, now.bytes - before.bytes, now.objects - before.objects);
+}
+
 static void after_failure(kit *k) {
   heddle_pbuffer *buffer = NULL;
   const heddle_pmemory_desc desc = {
       .struct_size = sizeof desc, .kind = HEDDLE_MEMORY_DEVICE, .bytes = BYTES, .align = 1};
+  const numbers before = live(k);
   uint32_t failed = 0;
   for (uint64_t n = 1; n <= 6; n++) { /* an allocation of the plugin's own fails, wherever it is */
     heddle_pstream *s = NULL;
@@ -203,6 +224,7 @@ static void after_failure(kit *k) {
     k->t.stream.close(s);
   }
   some_work(k, k->dev);
+  same_counts(k, before, "buffers and streams, some of which failed for want of memory,");
   kit_close_all(k);
   uint64_t left = kit_host_blocks(k);
   kit_note(k, "%" PRIu32 " calls failed for want of memory", failed);
@@ -212,30 +234,12 @@ static void after_failure(kit *k) {
 
 /* ---- objects of one device */
 
-typedef struct numbers {
-  int64_t buffers, bytes, objects;
-} numbers;
-
-static numbers live(kit *k) {
-  return (numbers){kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS), kit_live(k, HEDDLE_QUERY_LIVE_BYTES),
-                   kit_live(k, HEDDLE_QUERY_LIVE_OBJECTS)};
-}
-
 /* What the process had after each of five spans of batches. */
 typedef struct growth {
   uint64_t blocks[5], resident[5], heap[5], threads[5], files[5], maps[5], mapped[5];
 } growth;
 
 typedef void (*batch_fn)(kit *k, heddle_pstream *s);
-
-static void same_counts(kit *k, numbers before, const char *what) {
-  const numbers now = live(k);
-  if (now.buffers != before.buffers || now.bytes != before.bytes || now.objects != before.objects)
-    kit_fail(k,
-             "after %s were made and freed, LIVE_BUFFERS is off by %" PRId64 ", LIVE_BYTES by %" PRId64
-             ", LIVE_OBJECTS by %" PRId64,
-             what, now.buffers - before.buffers, now.bytes - before.bytes, now.objects - before.objects);
-}
 
 static void grow(kit *k, heddle_pstream *s, batch_fn batch, uint32_t span, const char *what, growth *out) {
   const numbers before = live(k);

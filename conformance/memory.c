@@ -151,9 +151,14 @@ static void absurd(kit *k) {
 static void after_refusal(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   heddle_pbuffer *buffer = kit_buffer(k, k->dev, HEDDLE_MEMORY_DEVICE, 4096), *huge, *next;
+  const int64_t buffers = kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS), bytes = kit_live(k, HEDDLE_QUERY_LIVE_BYTES);
   kit_put_pattern(k, s, buffer, 0, 4096, 3);
   if (alloc(k, HEDDLE_MEMORY_DEVICE, UINT64_C(1) << 62, 1, &huge) == HEDDLE_OK)
     kit_skip(k, "the device allocates 2^62 bytes");
+  if (kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS) != buffers || kit_live(k, HEDDLE_QUERY_LIVE_BYTES) != bytes)
+    kit_fail(k, "LIVE_BUFFERS and LIVE_BYTES are off by %lld and %lld after an allocation that was refused",
+             (long long)(kit_live(k, HEDDLE_QUERY_LIVE_BUFFERS) - buffers),
+             (long long)(kit_live(k, HEDDLE_QUERY_LIVE_BYTES) - bytes));
   kit_holds(k, s, buffer, 0, 4096, 3, "a buffer after another allocation was refused");
   kit_ok(k, alloc(k, HEDDLE_MEMORY_DEVICE, 4096, 1, &next), "memory.alloc after one that was refused");
   kit_put_pattern(k, s, next, 0, 4096, 4);

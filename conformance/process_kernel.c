@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
@@ -39,7 +40,8 @@ struct process_kernel {
   gid_t users;
   locale_t locale;
   stack_t signals;
-  int cancel, cancel_type, death;
+  int cancel, cancel_type, death, reaper;
+  bool unbuffered; /* the standard output */
   standard fds[STANDARD];
 };
 
@@ -78,6 +80,8 @@ process_kernel *process_kernel_take(void) {
   first_line("/proc/self/oom_score_adj", s->score, sizeof s->score);
   for (int i = 0; i < ASKED; i++) s->prctl[i] = prctl(asked[i], 0, 0, 0, 0);
   if (prctl(PR_GET_PDEATHSIG, &s->death, 0, 0, 0) != 0) s->death = 0;
+  if (prctl(PR_GET_CHILD_SUBREAPER, &s->reaper, 0, 0, 0) != 0) s->reaper = 0;
+  s->unbuffered = __fbufsize(stdout) == 1;
   s->persona = (unsigned long)personality(0xffffffff);
   s->group = getpgrp();
   s->session = getsid(0);
@@ -122,6 +126,8 @@ static const char *compare(const process_kernel *a, const process_kernel *b) {
   for (int i = 0; i < ASKED; i++)
     if (a->prctl[i] != b->prctl[i]) return of_prctl[i];
   if (a->death != b->death) return "the signal at the parent's death (prctl)";
+  if (a->reaper != b->reaper) return "who waits for orphans (prctl)";
+  if (a->unbuffered != b->unbuffered) return "how the standard output is buffered (setvbuf)";
   if (a->persona != b->persona) return "the personality of the process";
   if (a->group != b->group || a->session != b->session) return "the process group or the session";
   if (a->user != b->user || a->users != b->users) return "the user or the group of the process";
@@ -173,6 +179,9 @@ static const struct {
                 {"the standard", "dup3"},
                 {"the standard", "close"},
                 {"the standard", "freopen"},
+                {"(setvbuf)", "setvbuf"},
+                {"(setvbuf)", "setbuf"},
+                {"(setvbuf)", "setlinebuf"},
                 {"", "syscall"}};
 
 bool process_kernel_changer(void *sink, const char *name, bool defined) {

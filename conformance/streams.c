@@ -5,14 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 65536 };
+enum { BYTES = 65536, MOMENT_MS = 2000 };
 
 static void nothing(kit *k) {
   heddle_pstream *s = kit_stream(k, k->dev);
   kit_ok(k, k->t.stream.query(s, &k->err), "stream.query of a new stream");
   kit_ok(k, k->t.stream.submit(s, &k->err), "stream.submit of a stream with no work");
   kit_ok(k, k->t.stream.submit(s, &k->err), "stream.submit for the second time");
-  kit_ok(k, k->t.stream.sync(s, 0, &k->err), "stream.sync of a stream with no work, without time");
+  /* A driver may need a moment to say that a queue is empty; one that never says so is wrong. */
+  heddle_status status = k->t.stream.sync(s, 0, &k->err);
+  for (const uint64_t end = kit_now_ms() + MOMENT_MS; status == HEDDLE_ETIMEOUT && kit_now_ms() < end; kit_sleep_ms(1))
+    status = k->t.stream.sync(s, 0, &k->err);
+  kit_ok(k, status, "stream.sync of a stream with no work, without time");
   kit_ok(k, k->t.stream.sync(s, UINT64_MAX, &k->err), "stream.sync of a stream with no work, without limit");
   kit_ok(k, k->t.stream.query(s, &k->err), "stream.query after sync");
   k->t.stream.close(s);
@@ -246,6 +250,7 @@ KIT_GROUP(
     {"streams/required", "all functions of the table are there", KIT_STAGE_ENTRY, 0, 0, required, NULL},
     ON_DEVICE("empty", "a stream without work is done, and close takes NULL", 0, 0, nothing),
     ON_DEVICE("order", "work in a stream runs in order", 0, 30, kit_streams_order),
+    ON_DEVICE("order-runs", "launches run in order with the copies of their stream", 0, 60, kit_streams_order_runs),
     ON_DEVICE("query", "query is HEDDLE_OK when submitted work has finished, not before", 0, 60, kit_streams_query),
     ON_DEVICE("sync", "sync submits and waits for all work in the stream", 0, 60, kit_streams_sync_done),
     ON_DEVICE("sync-endless", "sync and idle without a limit wait until the work has ended", 0, 60, sync_endless),

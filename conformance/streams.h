@@ -28,6 +28,7 @@ void kit_streams_of_copy_wait(kit *k);
 void kit_streams_of_copy_failed_signal(kit *k);
 void kit_streams_of_copy_failed_once(kit *k);
 void kit_streams_of_copy_run(kit *k);
+void kit_streams_order_runs(kit *k); /* streams_runs.c */
 void kit_streams_order(kit *k);
 void kit_streams_sync_done(kit *k);
 void kit_streams_query(kit *k);
