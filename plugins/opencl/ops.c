@@ -50,7 +50,7 @@ static k_site site_of(const heddle_pinstance *self, const ocl_info *info) {
       .name = "opencl",
       .index = (uint32_t)(info - self->devices),
       .compute_units = info->compute_units,
-      .features = (info->doubles ? K_HAS_F64 : 0) | (on_host ? K_HOST_CORES : 0),
+      .features = (info->doubles ? K_HAS_F64 : 0) | (on_host ? K_HOST_CORES | K_FLASH : 0),
       .workspace_align = info->alignment,
   };
 }

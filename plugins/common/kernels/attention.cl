@@ -130,6 +130,64 @@ KERNEL_8_1(attention, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, T0, x5,
 }
 #endif
 
+#ifdef K_attention_flash
+/* The same in one pass; between operands and result nothing is rounded. */
+#define OF_SHARE(r) (share == 1 ? kv : kv * share + (r) % share)
+#define PLACE(r) (share == 1 ? (r) : (r) / share)
+#ifdef T1_REAL
+#define MASK_OF(x) GET(T1, x)
+#else
+#define MASK_OF(x) NUM(GET(T1, x) == 0u ? -K_INFINITY : 0.0f)
+#endif
+
+#define FLASH_KERNEL \
+  KERNEL_8_1(attention_flash, k_general, T0, x0, T0, x1, T0, x2, T1, x3, T0, x4, T0, x5, i32, x6, i32, g, T0, y)
+#define FLASH_SETUP \
+  const IDX share = Q_HEADS / KV_HEADS, queries = share * Q_LEN, keys = PAST + KV_LEN, size = SIZE, wide = V_SIZE; \
+  const K_C(T0) factor = G_NUMBER(T0, 0), softcap = G_NUMBER(T0, 1);
+/* mask_b to mask_j: how far apart the mask's numbers for neighbours are; lengths: int64 as pairs of words. */
+#define FLASH_HEAD(unit) \
+  const IDX b = (unit) / KV_HEADS, kv = (unit) % KV_HEADS; \
+  IDX valid = keys, before = PAST, masked = keys, mask_b = 0, mask_h = 0, mask_t = 0, mask_j = 0; \
+  if (HAS(6)) { \
+    const int high = x6[2 * b + 1]; \
+    const uint low = CAST(uint, x6[2 * b]); \
+    valid = high < 0 ? 0 : high > 0 || low > CAST(uint, keys) ? keys : AT(low); \
+    before = valid - Q_LEN; \
+  } \
+  if (HAS(3)) { \
+    const int dims = CAST(int, G_IN(3, -1)); \
+    IDX step = 1; \
+    for (int d = dims - 1; d >= 0; d--) { \
+      const int k = 4 - dims + d; \
+      const IDX n = G_IN(3, d), apart = n == 1 ? 0 : step; \
+      if (k == 0) mask_b = apart; \
+      if (k == 1) mask_h = apart; \
+      if (k == 2) mask_t = apart; \
+      if (k == 3) mask_j = apart; \
+      if (k == 3 && n != 1) masked = n; \
+      step *= n; \
+    } \
+  }
+#define FLASH_REACH(r) \
+  const IDX at = PLACE(r) + before; \
+  IDX first = 0, end = valid < masked ? valid : masked; \
+  if (g[9] != 0 && at < end) end = at + 1; \
+  if (g[12] >= 0 && G(12) < end - at) end = at + G(12) + 1; \
+  if (g[11] >= 0 && G(11) < at) first = at - G(11);
+#define FLASH_BIAS_AT(r) (b * mask_b + OF_SHARE(r) * mask_h + PLACE(r) * mask_t)
+#define FLASH_BIAS(at, j) (HAS(3) ? MASK_OF(x3[(at) + (j) * mask_j]) : NUM(0))
+#define FLASH_QUERY(r, e) (GET(T0, x0[OF_HEAD(b, OF_SHARE(r), PLACE(r), e, Q_HEADS, Q_LEN, size)]) * factor)
+#define FLASH_KEY(j, e) (CACHED(x1, x4, b, kv, j, e, size) * factor)
+#define FLASH_VALUE(j, e) CACHED(x2, x5, b, kv, j, e, wide)
+#define FLASH_SCORE(x) (softcap > NUM(0) ? softcap * TANH((x) / softcap) : (x))
+#define FLASH_SINK_IS false
+#define FLASH_SINK(r) NUM(0)
+#define FLASH_NONE NUM(K_NAN)
+#define FLASH_PUT(r, e, v) y[OF_HEAD(b, OF_SHARE(r), PLACE(r), e, Q_HEADS, Q_LEN, wide)] = PUT(T0, v)
+#include "portable_flash.cl"
+#endif
+
 //! attention_scores: f32; b8 f32
 //! attention_scores: f64; b8 f64
 //! attention_scores: f16; b8 f16

@@ -39,6 +39,7 @@ struct heddle_chain; /* plugins/common/chain.h */
 #define K_PORTABLE_KERNELS(X) \
   X(attention, attention) \
   X(attention, attention_cache) \
+  X(attention, attention_flash) \
   X(attention, attention_scores) \
   X(attention, rotary) \
   X(attention, rotary_of) \
@@ -51,6 +52,7 @@ struct heddle_chain; /* plugins/common/chain.h */
   X(convert, convert) \
   X(fill, range) \
   X(gqa, gqa) \
+  X(gqa, gqa_flash) \
   X(gqa, gqa_new) \
   X(lines, cumulate) \
   X(lines, group_normalize) \

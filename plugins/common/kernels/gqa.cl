@@ -85,11 +85,7 @@ KERNEL_9_1(gqa_new, k_general, T0, x0, T1, x1, i32, x2, T0, x3, T0, x4, i32, x5,
 }
 #endif
 
-//! gqa: f32; f32 i8 u8
-//! gqa: f64; f64 i8 u8
-//! gqa: f16; f16 i8 u8
-//! gqa: bf16; bf16 i8 u8
-#ifdef K_gqa
+#if defined(K_gqa) || defined(K_gqa_flash)
 /* Element e of a row of a cache, whose channels have their scales from scales[channel] on, or one for all where per is 1. */
 #ifdef T1_REAL
 #define CACHED(x, row, e, scales, per) GET(T1, x[(row) * size + (e)])
@@ -99,6 +95,13 @@ KERNEL_9_1(gqa_new, k_general, T0, x0, T1, x1, i32, x2, T0, x3, T0, x4, i32, x5,
              : (CAST(int, x[(row) * ((size + 1) / 2) + (e) / 2]) >> ((e) % 2 != 0 ? 4 : 0) & 15) - 8)
 #define CACHED(x, row, e, scales, per) NUM(WHOLE(x, row, e)) * NUM(scales[(per) == 1 ? 0 : channel + (e)])
 #endif
+#endif
+
+//! gqa: f32; f32 i8 u8
+//! gqa: f64; f64 i8 u8
+//! gqa: f16; f16 i8 u8
+//! gqa: bf16; bf16 i8 u8
+#ifdef K_gqa
 /* Declares score, of query t at x0[query] and key j. */
 #define SCORE(j) \
   K_SUM(T0, dot); \
@@ -157,4 +160,42 @@ KERNEL_9_1(gqa, k_general, K_W(T0), x0, T1, x1, T1, x2, T0, x3, T0, x4, i32, x5,
   if (from + 2 < size) y[to + 2] = PUT(T0, all2 - all2_rest);
   if (from + 3 < size) y[to + 3] = PUT(T0, all3 - all3_rest);
 }
+#endif
+
+#ifdef K_gqa_flash
+/* x0: queries, of K_W(T0); x1, x2: caches; x3: bias; x4: sinks; x5: lengths; x6, x7: scales of the caches. */
+#define OF_SHARE(r) (share == 1 ? kv : kv * share + (r) % share)
+#define PLACE(r) (share == 1 ? (r) : (r) / share)
+#define AT_ROW(r) (((b * LENGTH + PLACE(r)) * HEADS + OF_SHARE(r)) * size)
+#define CAPPED(x) (softcap > NUM(0) ? softcap * TANH((x) / softcap) : (x))
+#define FLASH_KERNEL \
+  KERNEL_9_1(gqa_flash, k_general, K_W(T0), x0, T1, x1, T1, x2, T0, x3, T0, x4, i32, x5, f32, x6, f32, x7, i32, g, T0, y)
+#define FLASH_SETUP \
+  const IDX share = G(4), queries = share * LENGTH, keys = ROOM, size = SIZE, wide = SIZE; \
+  const K_C(T0) factor = G_NUMBER(T0, 0), softcap = G_NUMBER(T0, 1);
+#ifdef T1_REAL
+#define OF_CHANNEL
+#else
+#define OF_CHANNEL const IDX channel = kv * size;
+#endif
+#define FLASH_HEAD(unit) \
+  const IDX b = (unit) / KV_HEADS, kv = (unit) % KV_HEADS, cache = (unit) * ROOM; \
+  OF_CHANNEL \
+  REACH(b, x5) \
+  const IDX valid = end, window = G(9);
+#define FLASH_REACH(r) \
+  const IDX next = past + PLACE(r) + 1, end = g[12] == 0 || next > valid ? valid : next; \
+  const IDX first = window > 0 && end > window ? end - window : 0;
+#define FLASH_BIAS_AT(r) \
+  (HAS(10) ? (((G(19) > 1 ? b : 0) * G(20) + (G(20) > 1 ? OF_SHARE(r) : 0)) * LENGTH + PLACE(r)) * G(21) : 0)
+#define FLASH_BIAS(at, j) (HAS(10) && (j) < G(21) ? GET(T0, x3[(at) + (j)]) : NUM(0))
+#define FLASH_QUERY(r, e) x0[AT_ROW(r) + (e)]
+#define FLASH_KEY(j, e) (CACHED(x1, cache + (j), e, x6, G(16)))
+#define FLASH_VALUE(j, e) (CACHED(x2, cache + (j), e, x7, G(17)))
+#define FLASH_SCORE(x) CAPPED((x) * factor)
+#define FLASH_SINK_IS (HAS(11) || g[13] != 0)
+#define FLASH_SINK(r) (HAS(11) ? GET(T0, x4[OF_SHARE(r)]) : NUM(0))
+#define FLASH_NONE NUM(0)
+#define FLASH_PUT(r, e, v) y[AT_ROW(r) + (e)] = PUT(T0, v)
+#include "portable_flash.cl"
 #endif

@@ -26,6 +26,9 @@ enum { K_WORKSPACES = K_ARGS, K_WORKSPACE_ALIGN = 1024 };
 /* What a device is like: items of a group run one after the other, on the host's cores. */
 #define K_HOST_CORES UINT32_C(2)
 
+/* What a driver has kernels for: attention in one pass over tiles. */
+#define K_FLASH UINT32_C(4)
+
 enum { K_STEP_KERNEL = 0, K_STEP_COPY = 1 };
 
 /* A kernel's launch: groups work-groups of K_GROUP items, the parameters by value and then the operands. Or a copy of
@@ -75,7 +78,7 @@ typedef struct k_step {
 
 typedef struct k_plan {
   const heddle_host *host;
-  uint64_t features; /* K_HAS_F64, K_HOST_CORES: of the device */
+  uint64_t features; /* K_HAS_F64, K_HOST_CORES, K_FLASH: of the device */
   void *table;       /* what K_TABLE stands for: bytes to be on the device before a step runs; NULL: none */
   uint64_t table_bytes;
   uint64_t part_bytes[K_WORKSPACES]; /* of the workspace: memory that only the steps of one run use; 0: none */

@@ -1,8 +1,43 @@
 /* Attention, RotaryEmbedding and Rotary: the kernels of attention.cl. The names here are those of plugins/common/more/attention.c. */
 #include "plan_general.h"
 
-enum { BATCH, Q_HEADS, KV_HEADS, Q_LEN, KV_LEN, PAST, SIZE, V_SIZE, MODE = 10 };
+enum { BATCH, Q_HEADS, KV_HEADS, Q_LEN, KV_LEN, PAST, SIZE, V_SIZE, MODE = 10, PRECISION = 13 };
 enum { EACH = 4, SOFTMAX = 3 }; /* elements of a row that an item has; a mode */
+
+/* ---------------------------------------------------------------- in one pass: portable_flash.cl */
+
+enum { SIDE = 8, KEYS = 64, DEPTH = 16, FEWEST_COLUMNS = 2, MOST_COLUMNS = 16, MOST_ROWS = 4, HOST = 32, OF_ROWS = 64 };
+
+static int64_t pieces(int64_t n, int64_t of) {
+  return (n + of - 1) / of;
+}
+
+int32_t k_flash_variant(const k_node *n, const k_flash *f) {
+  const k_step *like = k_like(n);
+  if (like != NULL) return like->code.variant;
+  int32_t columns = FEWEST_COLUMNS;
+  while (columns < MOST_COLUMNS && columns * SIDE < f->wide) columns *= 2;
+  const int32_t rows = f->is_f64 || f->queries <= SIDE ? 1 : MOST_ROWS;
+  return rows * OF_ROWS + ((n->plan->features & K_HOST_CORES) != 0 ? HOST : 0) + columns;
+}
+
+int64_t k_flash_items(const k_flash *f, int32_t variant) {
+  const int64_t tiles = pieces(f->queries, (int64_t)(variant / OF_ROWS) * SIDE);
+  return f->units * tiles * pieces(f->wide, (int64_t)(variant % HOST) * SIDE) * K_GROUP;
+}
+
+double k_flash_turns(const k_flash *f) {
+  return (double)pieces(f->keys, KEYS) * (double)(pieces(f->size, DEPTH) * (DEPTH + 1) + KEYS + KEYS / 8 + 1);
+}
+
+/* ---------------------------------------------------------------- Attention */
+
+/* Is the softmax computed in what the operands are computed in, or in more? */
+static bool is_plain(const more_op *m) {
+  const int64_t inner = m->i[PRECISION];
+  return inner == 0 || inner == m->in[0].type || (inner == REF_TYPE_F32 && m->in[0].type != REF_TYPE_F64) ||
+         inner == REF_TYPE_F64;
+}
 
 /* The keys or values that there are now, with those of the past. */
 static heddle_status add_cache(k_node *n, const more_op *m, uint32_t k, heddle_error *err) {
@@ -40,7 +75,20 @@ static heddle_status plan_attention(k_node *n, heddle_error *err) {
     how.step = (i[V_SIZE] + EACH - 1) / EACH;
     how.items = rows * how.step;
     how.turns = 2 * dots;
+    if ((n->plan->features & K_FLASH) != 0 && is_plain(&m)) {
+      const k_flash f = {.units = i[BATCH] * i[KV_HEADS],
+                         .queries = i[Q_HEADS] / i[KV_HEADS] * i[Q_LEN],
+                         .keys = total,
+                         .size = i[SIZE],
+                         .wide = i[V_SIZE],
+                         .is_f64 = m.in[0].type == REF_TYPE_F64};
+      how.kernel = KERNEL_attention_flash;
+      how.variant = k_flash_variant(n, &f);
+      how.items = k_flash_items(&f, how.variant);
+      how.turns = k_flash_turns(&f);
+    }
     if (m.out[0].here) s = k_general_add(n, &m, &how, err);
+    how.variant = 0;
   }
   for (uint32_t k = 1; k < 3 && s == HEDDLE_OK; k++) {
     if (m.out[k].here && m.out[k].count > 0) s = add_cache(n, &m, k, err);

@@ -77,7 +77,8 @@ heddle_status k_general_add(k_node *n, const more_op *m, const k_general_launch 
                      .n_types = how->n_types,
                      .items = (uint64_t)how->items,
                      .limit = limit,
-                     .turns = how->turns};
+                     .turns = how->turns,
+                     .variant = how->variant};
   memcpy(launch.types, how->types, sizeof launch.types);
   return k_launch_add(n, &launch, &p, sizeof p, n_args, args, err);
 }

@@ -18,6 +18,7 @@ typedef struct k_general_launch {
   uint32_t out; /* K_OUTPUT or K_WORKSPACE, see k_step */
   int64_t items, mode, step;
   double turns;
+  int32_t variant;
 } k_general_launch;
 heddle_status k_general_add(k_node *n, const more_op *m, const k_general_launch *how, heddle_error *err);
 
@@ -25,5 +26,15 @@ heddle_status k_general_add(k_node *n, const more_op *m, const k_general_launch 
 uint32_t k_general_args(const k_node *n, const more_op *m, uint32_t n_operands, uint32_t args[K_ARGS]);
 int64_t k_general_has(const k_node *n, const more_op *m);
 uint32_t k_result(const k_node *n, const more_op *m, uint32_t k);
+
+/* How a kernel of portable_flash.cl is launched: units heads of keys, each with queries, keys, elements of both, and wide elements of
+ * a value. Its code's variant, its items and their turns; is_f64: what it computes in. */
+typedef struct k_flash {
+  int64_t units, queries, keys, size, wide;
+  bool is_f64;
+} k_flash;
+int32_t k_flash_variant(const k_node *n, const k_flash *f);
+int64_t k_flash_items(const k_flash *f, int32_t variant);
+double k_flash_turns(const k_flash *f);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "plugins/common/more/gqa.h"
 
-enum { EACH = 4 /* elements of a row that an item has */ };
+enum { EACH = 4 /* elements of a row that an item of the kernel without tiles has */ };
 
 static bool is_there(const more_op *m, uint32_t k) {
   return k < m->n_in && m->in[k].here;
@@ -86,13 +86,23 @@ heddle_status k_plan_gqa(k_node *n, heddle_error *err) {
                            input_or_table(n, &m, GQA_V_SCALE),
                            K_TABLE,
                            k_output(n, 0)};
-  const int64_t pieces = (m.i[GQA_SIZE] + EACH - 1) / EACH, rows = m.out[0].count / m.i[GQA_SIZE];
-  const k_general p = {.count = rows * pieces, .has = k_general_has(n, &m), .step = pieces};
-  const k_launch how = {.kernel = KERNEL_gqa,
+  const k_flash f = {.units = m.i[GQA_BATCH] * m.i[GQA_KV_HEADS],
+                     .queries = m.i[GQA_SHARE] * m.i[GQA_LENGTH],
+                     .keys = m.i[GQA_ROOM],
+                     .size = m.i[GQA_SIZE],
+                     .wide = m.i[GQA_SIZE],
+                     .is_f64 = wide};
+  const bool flash = (n->plan->features & K_FLASH) != 0;
+  const int32_t variant = flash ? k_flash_variant(n, &f) : 0;
+  const int64_t step = (m.i[GQA_SIZE] + EACH - 1) / EACH, rows = m.out[0].count / m.i[GQA_SIZE];
+  const k_general p = {
+      .count = flash ? k_flash_items(&f, variant) : rows * step, .has = k_general_has(n, &m), .step = step};
+  const k_launch how = {.kernel = flash ? KERNEL_gqa_flash : KERNEL_gqa,
                         .n_types = 2,
                         .types = {types[0], cached},
                         .items = (uint64_t)p.count,
                         .limit = (uint64_t)m.out[GQA_PRESENT_K].count,
-                        .turns = 2.0 * (double)m.i[GQA_ROOM] * (double)(m.i[GQA_SIZE] + 5)};
+                        .turns = flash ? k_flash_turns(&f) : 2.0 * (double)m.i[GQA_ROOM] * (double)(m.i[GQA_SIZE] + 5),
+                        .variant = variant};
   return k_launch_add(n, &how, &p, sizeof p, sizeof args / sizeof args[0], args, err);
 }

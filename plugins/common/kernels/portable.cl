@@ -25,6 +25,9 @@
  * T1 is f64. SIN and COS need K_ANGLES too, and are of float64 alone where T0 or T1 is f64. RINT, ABS, sqrt and floor need
  * nothing. IS_NAN(T0, v) is of floating-point types.
  *
+ * Memory that a group shares is declared twice: K_LOCAL_BEFORE stands before the kernel, K_LOCAL_INSIDE at its beginning. Items of a
+ * group that use it all come to each BARRIER.
+ *
  * A line "//! NAME: f32 f16; w1 w2" says which variants of a kernel the plugin vulkan has: of T0, and of T1. */
 #define K_PASTE_(a, b) a##b
 #define K_PASTE(a, b) K_PASTE_(a, b)
@@ -81,6 +84,12 @@
 layout(constant_id = 0) const int V0 = 1;
 
 #define UNROLL [[unroll]]
+#define K_GROUP GROUP
+#define K_ITEM int(gl_LocalInvocationID.x)
+#define K_GROUP_ID int(k_group())
+#define BARRIER barrier()
+#define K_LOCAL_BEFORE(type, name, count) shared type name[count];
+#define K_LOCAL_INSIDE(type, name, count)
 #ifdef K_STORED
 #define K_PARAMS(params) layout(set = 0, binding = 0, std430) readonly buffer params_stored { params p; };
 #else
@@ -145,6 +154,8 @@ layout(constant_id = 0) const int V0 = 1;
 #define K_BITS(x) __float_as_uint(x)
 #endif
 #define K_PRECISE
+#define K_LOCAL_BEFORE(type, name, count)
+#define K_LOCAL_INSIDE(type, name, count) LOCAL_ARRAY(type, name, count)
 #define SIN(x) sin(x)
 #define COS(x) cos(x)
 #define EXP(x) exp(x)
