@@ -105,7 +105,7 @@ def measure(name, path, options):
         seconds = 0 if options.no_times else options.seconds
         for threads in (1,) if options.no_times else options.threads:
             for which in ("onnxruntime", "heddle"):
-                more = {"PYTHONPATH": str(options.package), "HEDDLE_CPU_THREADS": str(threads)} if which == "heddle" else {}
+                more = {"PYTHONPATH": str(options.package), "HEDDLE_THREADS": str(threads)} if which == "heddle" else {}
                 got, wrong = child([sys.executable, measure_py, which, path, scratch, threads, seconds], options.timeout, **more)
                 if got is None:
                     row["state"], row["words"] = ("refused" if which == "heddle" else "peer"), wrong.replace(str(path), path.name)[-300:]

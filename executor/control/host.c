@@ -20,7 +20,7 @@ static const struct row {
     {"SequenceInsert", ctl_host_insert},       {"SequenceLength", ctl_host_length},
     {"SplitToSequence", ctl_host_part},        {"StringConcat", ctl_host_concat},
     {"StringNormalizer", ctl_host_normalize},  {"StringSplit", ctl_host_split},
-    {"TextToNumber", ctl_host_text_to_number},
+    {"TextToNumber", ctl_host_text_to_number}, {"Tokenizer", ctl_host_tokens},
 };
 
 static ctl_host_fn call_of(const heddle__node *node) {
@@ -31,6 +31,7 @@ static ctl_host_fn call_of(const heddle__node *node) {
 
 heddle_status ctl_host_check(const heddle__node *node, ctl_regex **pattern, heddle_error *err) {
   *pattern = NULL;
+  if (strcmp(node->op, "Tokenizer") == 0) return ctl_tokens_check(node, pattern, err);
   if (strcmp(node->op, "RegexFullMatch") != 0) return HEDDLE_OK;
   return ctl_regex_make(heddle__attr_string(node, "pattern", ""), pattern, err);
 }

@@ -30,6 +30,9 @@ void ctl_host_number_to_text(ctl_host *h);
 void ctl_host_regex(ctl_host *h);
 void ctl_host_split(ctl_host *h);
 void ctl_host_text_to_number(ctl_host *h);
+/* host_tokens.c */
+void ctl_host_tokens(ctl_host *h);
+heddle_status ctl_tokens_check(const heddle__node *node, ctl_regex **patterns, heddle_error *err);
 /* host_sequence.c */
 void ctl_host_at(ctl_host *h);
 void ctl_host_construct(ctl_host *h);

@@ -165,7 +165,12 @@ static void change_case(ctl_host *h, buffer *b, const char *text, size_t n, fold
     return;
   }
   while (text < end && h->s == HEDDLE_OK) {
-    char bytes[4];
+    char bytes[64];
+    size_t plain = 0; /* of ASCII in a row */
+    for (; plain < sizeof bytes && text < end && (unsigned char)*text < 128; text++)
+      bytes[plain++] = (char)(to == FOLD_LOWER ? ctl_lower((unsigned char)*text) : ctl_upper((unsigned char)*text));
+    add(h, b, bytes, plain);
+    if (plain > 0) continue;
     const uint32_t c = ctl_utf_next(&text, end);
     add(h, b, bytes, ctl_utf_put(to == FOLD_LOWER ? ctl_lower(c) : ctl_upper(c), bytes));
   }

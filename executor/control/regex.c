@@ -27,14 +27,24 @@ typedef struct range {
 } range;
 
 struct ctl_regex {
+  ctl_regex *behind;
+  bool is_run, is_one; /* all of it is one character, any number of times in a row or once: "[a-z]+", "." */
+  bool ascii[128];     /* then: which of these it takes */
   code *list;
   range *ranges;
   uint32_t n, max, n_ranges, max_ranges;
 };
 
+/* An instruction that a text has come to, and where in the text the match would begin. */
+typedef struct place {
+  uint32_t at;
+  size_t begin;
+} place;
+
 struct ctl_matcher {
   const ctl_regex *r;
-  uint32_t *now, *next, *stack, *seen; /* seen: the step in which it was added */
+  place *now, *next;
+  uint32_t *stack, *seen; /* seen: the step in which it was added */
   uint32_t n_now, n_next, step;
 };
 
@@ -390,6 +400,8 @@ static void alternatives(parser *p) {
   }
 }
 
+static void find_run(ctl_regex *r);
+
 heddle_status ctl_regex_make(const char *pattern, ctl_regex **out, heddle_error *err) {
   ctl_regex *r = heddle__alloc(1, sizeof *r);
   *out = NULL;
@@ -398,16 +410,28 @@ heddle_status ctl_regex_make(const char *pattern, ctl_regex **out, heddle_error 
   alternatives(&p);
   if (p.at < p.end) bad(&p, "a ')' without '('");
   emit(&p, (code){.op = OP_MATCH});
+  if (p.s == HEDDLE_OK) find_run(r);
   if (p.s == HEDDLE_OK) *out = r;
   else ctl_regex_free(r);
   return p.s;
 }
 
 void ctl_regex_free(ctl_regex *r) {
-  if (r == NULL) return;
-  heddle__free(r->list);
-  heddle__free(r->ranges);
-  heddle__free(r);
+  while (r != NULL) {
+    ctl_regex *behind = r->behind;
+    heddle__free(r->list);
+    heddle__free(r->ranges);
+    heddle__free(r);
+    r = behind;
+  }
+}
+
+void ctl_regex_put_behind(ctl_regex *r, ctl_regex *behind) {
+  r->behind = behind;
+}
+
+const ctl_regex *ctl_regex_behind(const ctl_regex *r) {
+  return r->behind;
 }
 
 /* ---- matching */
@@ -452,7 +476,7 @@ static bool holds(what kind, uint32_t before, uint32_t after) {
 }
 
 /* Adds an instruction to next, and what is reached from it without a character. */
-static void follow(ctl_matcher *m, uint32_t from, uint32_t before, uint32_t after) {
+static void follow(ctl_matcher *m, uint32_t from, uint32_t before, uint32_t after, size_t begin) {
   uint32_t n = 0;
   m->stack[n++] = from;
   while (n > 0) {
@@ -468,7 +492,7 @@ static void follow(ctl_matcher *m, uint32_t from, uint32_t before, uint32_t afte
     } else if (c->op == OP_ASSERT) {
       if (holds((what)c->a, before, after)) m->stack[n++] = i + 1;
     } else {
-      m->next[m->n_next++] = i;
+      m->next[m->n_next++] = (place){i, begin};
     }
   }
 }
@@ -490,8 +514,37 @@ static bool takes(const ctl_regex *r, const code *c, uint32_t x) {
   }
 }
 
+static void find_run(ctl_regex *r) {
+  const code *c = r->list;
+  r->is_one = r->n == 2;
+  r->is_run = r->n == 5 && c[1].op == OP_SPLIT && c[1].x == 1 && c[1].y == 3 && c[3].op == OP_JUMP && c[3].x == -2;
+  if (c[0].op > OP_CLASS) r->is_one = r->is_run = false;
+  for (uint32_t x = 0; x < 128 && (r->is_one || r->is_run); x++) r->ascii[x] = takes(r, c, x);
+}
+
+static bool takes_first(const ctl_regex *r, uint32_t x) {
+  return x < 128 ? r->ascii[x] : takes(r, r->list, x);
+}
+
+/* ctl_regex_find of a run. */
+static bool find_in_row(const ctl_regex *r, const char *text, size_t bytes, size_t from, size_t *begin, size_t *n) {
+  const char *at = text + from, *end = text + bytes, *first = NULL, *next = at;
+  while (at < end) {
+    next = at;
+    if (takes_first(r, ctl_utf_next(&next, end))) break;
+    at = next;
+  }
+  if (at == end) return false;
+  first = at;
+  for (at = next; at < end && r->is_run; at = next)
+    if (!takes_first(r, ctl_utf_next(&next, end))) break;
+  *begin = (size_t)(first - text);
+  *n = (size_t)(at - first);
+  return true;
+}
+
 static void change(ctl_matcher *m) {
-  uint32_t *list = m->now;
+  place *list = m->now;
   m->now = m->next;
   m->n_now = m->n_next;
   m->next = list;
@@ -501,22 +554,66 @@ static void change(ctl_matcher *m) {
   m->step = 1;
 }
 
+/* From the characters at and behind m's places to the next: those that take the character. */
+static void advance(ctl_matcher *m, uint32_t here, uint32_t after) {
+  for (uint32_t i = 0; i < m->n_now; i++)
+    if (takes(m->r, &m->r->list[m->now[i].at], here)) follow(m, m->now[i].at + 1, here, after, m->now[i].begin);
+}
+
 bool ctl_regex_full(ctl_matcher *m, const char *text, size_t bytes) {
   const char *at = text, *end = text + bytes;
   uint32_t here = at < end ? ctl_utf_next(&at, end) : NONE;
   m->n_next = 0;
   change(m);
-  follow(m, 0, NONE, here);
+  follow(m, 0, NONE, here, 0);
   change(m);
   while (here != NONE && m->n_now > 0) {
     const uint32_t after = at < end ? ctl_utf_next(&at, end) : NONE;
-    for (uint32_t i = 0; i < m->n_now; i++)
-      if (takes(m->r, &m->r->list[m->now[i]], here)) follow(m, m->now[i] + 1, here, after);
+    advance(m, here, after);
     here = after;
     change(m);
   }
   if (here != NONE) return false;
   for (uint32_t i = 0; i < m->n_now; i++)
-    if (m->r->list[m->now[i]].op == OP_MATCH) return true;
+    if (m->r->list[m->now[i].at].op == OP_MATCH) return true;
   return false;
+}
+
+/* The character before a place of a text. */
+static uint32_t character_before(const char *text, const char *at) {
+  const char *p = at;
+  while (p > text && at - p < 4 && (p == at || ((unsigned char)*p & 0xc0) == 0x80)) p--;
+  return p < at ? ctl_utf_next(&p, at) : NONE;
+}
+
+bool ctl_regex_find(ctl_matcher *m, const char *text, size_t bytes, size_t from, size_t *begin, size_t *n) {
+  const char *at = text + from, *end = text + bytes;
+  const uint32_t before = character_before(text, at);
+  size_t place_of_here = from;
+  if (m->r->is_run || m->r->is_one) return find_in_row(m->r, text, bytes, from, begin, n);
+  uint32_t here = at < end ? ctl_utf_next(&at, end) : NONE;
+  bool found = false;
+  m->n_next = 0;
+  change(m);
+  follow(m, 0, before, here, from);
+  change(m);
+  for (;;) {
+    /* places are in the order of their beginnings, so that of those at one instruction the first is kept */
+    for (uint32_t i = 0; i < m->n_now; i++) {
+      if (found && m->now[i].begin > *begin) m->n_now = i;
+      else if (m->r->list[m->now[i].at].op == OP_MATCH) {
+        found = true;
+        *begin = m->now[i].begin;
+        *n = place_of_here - *begin;
+      }
+    }
+    if (here == NONE || (found && m->n_now == 0)) return found;
+    const size_t next = (size_t)(at - text);
+    const uint32_t after = at < end ? ctl_utf_next(&at, end) : NONE;
+    advance(m, here, after);
+    if (!found) follow(m, 0, here, after, next);
+    here = after;
+    place_of_here = next;
+    change(m);
+  }
 }

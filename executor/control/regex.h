@@ -9,11 +9,13 @@
 
 #include "heddle/status.h"
 
-typedef struct ctl_regex ctl_regex; /* immutable */
+typedef struct ctl_regex ctl_regex; /* immutable; there may be others behind it */
 
 /* HEDDLE_EUNSUPPORTED: what is not supported or malformed, and where it is. */
 heddle_status ctl_regex_make(const char *pattern, ctl_regex **out, heddle_error *err);
-void ctl_regex_free(ctl_regex *r); /* takes NULL */
+void ctl_regex_free(ctl_regex *r); /* takes NULL; frees those behind it too */
+void ctl_regex_put_behind(ctl_regex *r, ctl_regex *behind);
+const ctl_regex *ctl_regex_behind(const ctl_regex *r); /* NULL: none is */
 
 /* What a match needs beside the expression: one for a thread. NULL where memory is out. */
 typedef struct ctl_matcher ctl_matcher;
@@ -22,6 +24,9 @@ void ctl_matcher_free(ctl_matcher *m); /* takes NULL */
 
 /* Whether the expression matches all of a text in UTF-8. */
 bool ctl_regex_full(ctl_matcher *m, const char *text, size_t bytes);
+
+/* The match that begins first, at byte from or behind it, and of those at one place the longest: where, and its bytes. */
+bool ctl_regex_find(ctl_matcher *m, const char *text, size_t bytes, size_t from, size_t *begin, size_t *n);
 
 /* utf.c: the next character of a text that has one; bytes that are no UTF-8 are a character each. */
 uint32_t ctl_utf_next(const char **at, const char *end);

@@ -35,16 +35,25 @@ static heddle_status cast(heddle__onnx_reader *r, Onnx__NodeProto *node, bool *i
   return m.s;
 }
 
+/* The node becomes that of domain heddle with the same name. */
+static heddle_status become_own(heddle__onnx_reader *r, Onnx__NodeProto *node, bool *is_done) {
+  node->domain = (char *)(uintptr_t) "heddle";
+  const heddle_status s = heddle__onnx_learn_node(r, node);
+  *is_done = true;
+  return s == HEDDLE_OK ? heddle__onnx_add_node(r, node) : s;
+}
+
 HEDDLE__UPGRADE(heddle__upgrade_text) {
-  heddle_status s = HEDDLE_OK;
+  if (strcmp(node->domain, "com.microsoft") == 0 && strcmp(node->op_type, "Tokenizer") == 0) {
+    if (type_of(r, node, 0) == ONNX_STRING) return become_own(r, node, is_done);
+    heddle__onnx_problem(r, node, "its input is not of strings");
+    return HEDDLE_OK;
+  }
   if (node->domain[0] != '\0') return HEDDLE_OK;
   if (strcmp(node->op_type, "Cast") == 0 || strcmp(node->op_type, "CastLike") == 0) return cast(r, node, is_done);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     if (strcmp(rows[i].op, node->op_type) != 0 || r->opset < rows[i].first) continue;
-    node->domain = (char *)(uintptr_t) "heddle";
-    s = heddle__onnx_learn_node(r, node);
-    *is_done = true;
-    return s == HEDDLE_OK ? heddle__onnx_add_node(r, node) : s;
+    return become_own(r, node, is_done);
   }
   return HEDDLE_OK;
 }

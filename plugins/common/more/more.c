@@ -401,6 +401,7 @@ static void fill(const ref_node *n, ref_op *op) {
     if (attr != NULL)
       memcpy((int64_t *)(void *)(m + 1) + m->kept_at[k], attr->data, m->kept_count[k] * sizeof(int64_t));
   }
+  if (m->settle != NULL) m->settle(m);
 }
 
 /* Gelu is in ref/ as an operator of domain "heddle". */

@@ -40,6 +40,7 @@ typedef void (*more_kernel)(const more_op *m, const more_args *a, int64_t first,
 
 struct more_op {
   more_kernel run;
+  void (*settle)(more_op *m);   /* puts kept attributes in another order, when all are there; NULL: they stay */
   const struct more_lane *lane; /* elementwise.c: what is done with a number */
   int64_t units;
   uint64_t scratch_bytes;
@@ -70,6 +71,10 @@ static inline bool more_tick(const more_op *m, int64_t *work, int64_t steps) {
 /* The numbers, int64_t or double, of kept attribute k. For kernels only. */
 static inline const void *more_kept(const more_op *m, int k) {
   return (const int64_t *)(const void *)(m + 1) + m->kept_at[k];
+}
+
+static inline void *more_kept_to_settle(more_op *m, int k) {
+  return (int64_t *)(void *)(m + 1) + m->kept_at[k];
 }
 
 /* What a setup sees. The first thing that is wrong stays in status, and everything after it does nothing. */
