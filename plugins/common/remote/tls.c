@@ -238,7 +238,7 @@ static bool can_read(const char *path, char *why) {
 }
 
 static bool fail_file(const char *path, const char *what, char *why) {
-  char words[TLS_WHY];
+  char words[256];
   snprintf(words, sizeof words, "%.160s: %s", path, what);
   explain(why, TLS_WHY, words);
   return false;
