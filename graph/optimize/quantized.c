@@ -275,8 +275,7 @@ bool opt_pass_quantized(opt_net *net) {
         opt_in(n, 0)->maker == NULL || !read_quantum(n, &to))
       continue;
     if (move_bytes(net, n, &to) || (read_product(net, n, &to, &p) && become_product(net, &p))) {
-      opt_count(net); /* what lost its users makes room for the next */
-      opt_types(net);
+      opt_count(net); /* what lost its users makes room for the next; results keep their types */
       changed = true;
     }
   }

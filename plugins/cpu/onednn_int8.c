@@ -9,10 +9,14 @@
 #define CALL_NS 600.0
 
 /* Only with instructions for products of bytes are oneDNN's sums exact: older ones saturate on the way. */
-bool onednn_int8_able(const onednn *self) {
+bool onednn_int8_exact(void) {
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  return self != NULL && ((isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni ||
-                          (isa & dnnl_cpu_isa_avx2_vnni) == dnnl_cpu_isa_avx2_vnni);
+  return (isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni ||
+         (isa & dnnl_cpu_isa_avx2_vnni) == dnnl_cpu_isa_avx2_vnni;
+}
+
+bool onednn_int8_able(const onednn *self) {
+  return self != NULL && (onednn_int8_exact() || int8_pairs_here());
 }
 
 static bool read_region(const onednn *self, const heddle_pregion *region, reading *out) {
@@ -78,7 +82,10 @@ static uint64_t packed_bytes(const int8_plan *plan) {
   uint64_t bytes = 0;
   for (uint32_t g = 0; g < plan->groups; g++) {
     const int8_kind *kind = &plan->kinds[plan->groups > 1 ? int8_plan_block(plan, g).kind : 0];
-    bytes += plan->pieces * dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0));
+    if (plan->pairs) bytes += int8_pairs_packed(plan->p, kind->channels + plan->ones);
+    else
+      bytes +=
+          plan->pieces * dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0));
   }
   return bytes;
 }
@@ -154,7 +161,9 @@ heddle_status onednn_int8_query(const onednn *self, const heddle_pregion *region
     if (s != HEDDLE_OK) return s;
     ++*made;
   }
-  *only = *made > 0 && (self->mode == ONEDNN_ALWAYS || region->nodes.count > 1);
+  /* The reference kernel of a product packs its weights in each run, so it is there for sizes that change alone. */
+  const bool better = r.what == INT8_PRODUCT && (region->flags & HEDDLE_REGION_OPEN) == 0;
+  *only = *made > 0 && (self->mode == ONEDNN_ALWAYS || region->nodes.count > 1 || better);
   return HEDDLE_OK;
 }
 
@@ -232,17 +241,20 @@ static dnnl_status_t pack(onednn_int8 *op, uint32_t at) {
   const heddle_host *host = op->self->host;
   const int8_block block = int8_plan_block(plan, group); /* the first image's blocks are its groups */
   const int8_kind *kind = &plan->kinds[plan->groups > 1 ? block.kind : 0];
-  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0);
-  const size_t bytes = (size_t)((kind->channels + plan->ones) * (p->in_channels / p->groups) * p->taps);
-  const size_t size = dnnl_memory_desc_get_size(md);
+  const int64_t channels = kind->channels + plan->ones;
+  const_dnnl_memory_desc_t md = plan->pairs ? NULL : dnnl_primitive_desc_query_md(kind->pd, dnnl_query_weights_md, 0);
+  const size_t bytes = (size_t)(channels * (p->in_channels / p->groups) * p->taps);
+  const size_t size = plan->pairs ? (size_t)int8_pairs_packed(p, channels) : dnnl_memory_desc_get_size(md);
   int8_t *plain = host->alloc(host->ctx, bytes, CPU_ALIGNMENT);
   op->packed_bytes[at] = host->alloc(host->ctx, size, CPU_ALIGNMENT);
   dnnl_status_t s = plain != NULL && op->packed_bytes[at] != NULL ? dnnl_success : dnnl_out_of_memory;
-  if (s == dnnl_success) {
+  if (s == dnnl_success) gather(p, &op->weights, plan->ones, block.first_channel, kind->channels, plain);
+  if (s == dnnl_success && plan->pairs) {
+    int8_pairs_pack(p, channels, plain, op->packed_bytes[at]);
+  } else if (s == dnnl_success) {
     memset(op->packed_bytes[at], 0, size);
-    gather(p, &op->weights, plan->ones, block.first_channel, kind->channels, plain);
-    if (plan->pieces > 1) clear_rest(p, piece, plan->pieces, kind->channels + plan->ones, plain);
-    s = reorder(op, at, md, kind->channels + plan->ones, plain);
+    if (plan->pieces > 1) clear_rest(p, piece, plan->pieces, channels, plain);
+    s = reorder(op, at, md, channels, plain);
   }
   host->free(host->ctx, plain);
   return s;
@@ -254,7 +266,7 @@ static heddle_status prepare_product(onednn_int8 *op, const int8_product *p, hed
   const int before = onednn_threads_enter(op->self);
   dnnl_status_t d = dnnl_success;
   for (uint32_t i = 0; i < op->plan.groups * op->plan.pieces && d == dnnl_success; i++) d = pack(op, i);
-  for (uint32_t k = 0; k < op->plan.n_kinds && d == dnnl_success; k++)
+  for (uint32_t k = 0; k < op->plan.n_kinds && !op->plan.pairs && d == dnnl_success; k++)
     d = dnnl_primitive_create(&op->primitives[k], op->plan.kinds[k].pd);
   onednn_threads_leave(op->self, before);
   op->self->host->free(op->self->host->ctx, op->weights.bytes);

@@ -1,6 +1,6 @@
 /* Quantised regions: products of bytes with constant weights (QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger), sums
- * of two quantised tensors, functions of a byte, and MaxPool of bytes. oneDNN makes the sums of products in int32, which
- * are exact; zero points, bias and rounding are done here, as the operators define them, while a block of sums is in the
+ * of two quantised tensors, functions of a byte, and MaxPool of bytes. oneDNN makes the sums of products in int32 where it
+ * has exact ones, else onednn_int8_pairs.c does; zero points, bias and rounding are done here, as the operators define them, while a block of sums is in the
  * cache. */
 #ifndef HEDDLE_PLUGINS_CPU_ONEDNN_INT8_H
 #define HEDDLE_PLUGINS_CPU_ONEDNN_INT8_H
@@ -59,7 +59,10 @@ bool int8_read_product(const heddle_pregion *region, int8_product *out);
 bool int8_read_sum(const heddle_pregion *region, int8_sum *out);
 bool int8_read_pool(const heddle_pregion *region, int8_pool *out);
 bool int8_is_byte(const heddle_pvalue *value); /* int8 or uint8 */
-int32_t int8_byte(const heddle_pvalue *value, uint64_t i);
+static inline int32_t int8_byte(const heddle_pvalue *value, uint64_t i) {
+  return value->dtype.code == HEDDLE_DTYPE_INT ? ((const int8_t *)value->data)[i] : ((const uint8_t *)value->data)[i];
+}
+
 bool int8_is_op(const heddle_pnode *node, const char *op); /* of ONNX's own, with one result */
 
 /* The constant scale and zero point of a QuantizeLinear or DequantizeLinear for a whole tensor of bytes. */
@@ -152,7 +155,7 @@ typedef struct int8_kind {
 typedef struct int8_plan {
   const onednn *self;
   const int8_product *p;
-  bool ones;
+  bool ones, pairs; /* pairs: onednn_int8_pairs.c makes the sums, and no kind has a primitive */
   uint32_t n_kinds, groups, tasks;
   uint32_t pieces; /* of each sum, which is computed in so many primitives whose sums are exact, and added up */
   int64_t rows_each, channels_each, blocks; /* blocks: images * row blocks * groups */
@@ -164,6 +167,17 @@ typedef struct int8_plan {
   double cost_ns;
   int8_kind kinds[INT8_KINDS];
 } int8_plan;
+
+/* ---- onednn_int8_pairs.c: the sums of a block without oneDNN. channels: of all groups, with the one of ones */
+
+bool int8_pairs_here(void);                                          /* whether this processor can */
+uint64_t int8_pairs_packed(const int8_product *p, int64_t channels); /* bytes of packed weights */
+uint64_t int8_pairs_scratch(const int8_product *p, const int8_kind *kind, int64_t channels);
+/* plain: as int8_weights.bytes of these channels. */
+void int8_pairs_pack(const int8_product *p, int64_t channels, const int8_t *plain, int16_t *to);
+/* x: the block's first input row; out: [place][channel]. */
+void int8_pairs_run(const int8_product *p, const int8_kind *kind, int64_t channels, bool is_signed, const void *x,
+                    const int16_t *packed, int16_t *scratch, int32_t *out);
 
 /* A block: which kind, and where it lies. */
 typedef struct int8_block {
@@ -177,7 +191,10 @@ int8_block int8_plan_block(const int8_plan *plan, int64_t i);
 
 /* ---- onednn_int8.c: its offers are those of a special region */
 
-/* Whether this processor's sums of products of bytes are exact; self may be NULL. */
+/* Whether oneDNN's sums of products of bytes are exact on this processor. */
+bool onednn_int8_exact(void);
+
+/* Whether there are exact sums of products of bytes for this processor; self may be NULL. */
 bool onednn_int8_able(const onednn *self);
 
 /* ---- onednn_int8_propose.c: proposes sums, and what is behind MatMulInteger, as onednn_propose */

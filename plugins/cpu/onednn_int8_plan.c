@@ -151,6 +151,15 @@ static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
   const int8_product *p = plan->p;
   const_dnnl_memory_desc_t chosen = NULL;
   if (plan->n_kinds == INT8_KINDS) return dnnl_unimplemented;
+  if (plan->pairs) {
+    const int64_t channels = like->channels + plan->ones;
+    const uint64_t room = padded(int8_pairs_scratch(p, like, channels));
+    const uint64_t acc = padded((uint64_t)(like->rows * p->window.out[2] * channels) * sizeof(int32_t));
+    plan->kinds[plan->n_kinds++] = *like;
+    if (acc > plan->acc_bytes) plan->acc_bytes = acc;
+    if (room > plan->each) plan->each = room;
+    return dnnl_success;
+  }
   if (plan->groups == 1 && plan->n_kinds > 0)
     chosen = dnnl_primitive_desc_query_md(plan->kinds[0].pd, dnnl_query_weights_md, 0);
   int8_kind *kind = &plan->kinds[plan->n_kinds];
@@ -176,7 +185,8 @@ static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
 }
 
 static void forget_kinds(int8_plan *plan) {
-  for (uint32_t i = 0; i < plan->n_kinds; i++) dnnl_primitive_desc_destroy(plan->kinds[i].pd);
+  for (uint32_t i = 0; i < plan->n_kinds; i++)
+    if (plan->kinds[i].pd != NULL) dnnl_primitive_desc_destroy(plan->kinds[i].pd);
   plan->n_kinds = 0;
   plan->acc_bytes = plan->each = 0;
 }
@@ -253,7 +263,8 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
   if (s == dnnl_success && p->rounds && !p->matmul) s = token_for(self, p->y, &plan->out);
   if (s != dnnl_success) return s;
   plan->pieces = 1;
-  plan->most_sum = int8_most_sum(p, 1);
+  plan->pairs = !onednn_int8_exact();
+  plan->most_sum = plan->pairs ? 0 : int8_most_sum(p, 1);
   cut(plan, parts);
   s = make_kinds(plan);
   if (s != dnnl_success && s != dnnl_out_of_memory && (plan->rows_each < p->window.out[1] || plan->groups > 1)) {
@@ -272,7 +283,8 @@ dnnl_status_t int8_plan_make(const onednn *self, const int8_product *p, uint32_t
   plan->each += plan->acc_bytes;
   const double places = (double)(p->images * p->window.out[1] * p->window.out[2]);
   plan->cost_ns = 600 + places * (double)p->out_channels *
-                            (0.1 + 0.005 * plan->pieces * (double)(p->in_channels / p->groups) * (double)p->taps);
+                            (0.1 + (plan->pairs ? 0.015 : 0.005) * plan->pieces * (double)(p->in_channels / p->groups) *
+                                       (double)p->taps);
   return dnnl_success;
 }
 

@@ -17,11 +17,6 @@ bool int8_is_byte(const heddle_pvalue *value) {
          (value->dtype.code == HEDDLE_DTYPE_INT || value->dtype.code == HEDDLE_DTYPE_UINT);
 }
 
-int32_t int8_byte(const heddle_pvalue *value, uint64_t i) {
-  if (value->dtype.code == HEDDLE_DTYPE_INT) return ((const int8_t *)value->data)[i];
-  return ((const uint8_t *)value->data)[i];
-}
-
 static bool is_float(const heddle_pvalue *value) {
   return value != NULL && region_dtype_is(value->dtype, HEDDLE_DTYPE_FLOAT, 32);
 }

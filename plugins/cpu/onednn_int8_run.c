@@ -11,6 +11,7 @@ typedef struct task {
   dnnl_status_t status;
   bool skipped;        /* work, since the run was to end */
   int32_t *acc, *more; /* more: of a further piece */
+  int16_t *room;       /* scratch memory of pairs */
 } task;
 
 typedef struct onednn_int8_launch {
@@ -78,6 +79,13 @@ static dnnl_status_t run_block(onednn_int8_launch *launch, task *t, int64_t numb
   const int8_block block = int8_plan_block(&op->plan, number);
   const int64_t row_bytes = p->window.in[2] * p->in_channels;
   const char *src = launch->in[0] + (block.image * p->window.in[1] + block.in_row) * row_bytes;
+  if (op->plan.pairs) {
+    const int8_kind *kind = &op->plan.kinds[block.kind];
+    int8_pairs_run(p, kind, kind->channels + op->plan.ones, op->x_signed, src, op->packed_bytes[block.group], t->room,
+                   t->acc);
+    finish_block(launch, t, &block);
+    return dnnl_success;
+  }
   dnnl_status_t s = dnnl_memory_set_data_handle(t->src[block.kind], (void *)(uintptr_t)src);
   for (uint32_t i = 0; i < op->plan.pieces && s == dnnl_success; i++) {
     const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, t->src[block.kind]},
@@ -218,6 +226,8 @@ static dnnl_status_t bind_product(onednn_int8_launch *launch, char *workspace) {
     task *t = &launch->tasks[i];
     t->acc = (int32_t *)(void *)workspace;
     if (op->plan.pieces > 1) t->more = (int32_t *)(void *)(workspace + op->plan.acc_bytes / 2);
+    t->room = (int16_t *)(void *)(workspace + op->plan.acc_bytes);
+    if (op->plan.pairs) continue;
     s = dnnl_stream_create(&t->stream, op->self->engine, dnnl_stream_default_flags);
     for (uint32_t k = 0; k < op->plan.n_kinds && s == dnnl_success; k++)
       s = bind_kind(op, t, k, workspace + op->plan.acc_bytes);

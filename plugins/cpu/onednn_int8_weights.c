@@ -10,10 +10,23 @@ static int32_t zero_of(const int8_product *p, int64_t channel) {
   return int8_byte(p->w_zero, count == 1 ? 0 : (uint64_t)channel);
 }
 
-/* Weight of tap t of input channel k of its group. */
-static int32_t weight(const int8_product *p, int64_t c, int64_t k, int64_t t) {
-  const int64_t at = p->matmul ? k * p->out_channels + c : (c * (p->in_channels / p->groups) + k) * p->taps + t;
-  return int8_byte(p->w, (uint64_t)at);
+/* The weights of a channel: input channel after input channel, all taps of each. */
+typedef struct weights_row {
+  const uint8_t *at;
+  int64_t step;
+  int32_t flip; /* 128 of int8 */
+} weights_row;
+
+static weights_row row_of(const int8_product *p, int64_t c) {
+  const uint8_t *data = p->w->data;
+  const int64_t each = p->in_channels / p->groups * p->taps;
+  return (weights_row){.at = p->matmul ? data + c : data + c * each,
+                       .step = p->matmul ? p->out_channels : 1,
+                       .flip = p->w->dtype.code == HEDDLE_DTYPE_INT ? 128 : 0};
+}
+
+static inline int32_t weight(const weights_row *r, int64_t i) {
+  return (r->at[i * r->step] ^ r->flip) - r->flip;
 }
 
 void int8_piece(const int8_product *p, uint32_t i, uint32_t n, int64_t *first, int64_t *last) {
@@ -31,9 +44,10 @@ static int64_t most_of_piece(const int8_product *p, uint32_t i, uint32_t n) {
   int64_t most = 0;
   for (int64_t c = 0; c < p->out_channels; c++) {
     const int32_t off = keeps ? shift : zero_of(p, c);
+    const weights_row row = row_of(p, c);
     int64_t up = 0, down = 0;
     for (int64_t u = first; u < last; u++) {
-      const int32_t w = weight(p, c, u / p->taps, u % p->taps) - off;
+      const int32_t w = weight(&row, u) - off;
       if (w > 0) up += w;
       else down -= w;
     }
@@ -53,17 +67,17 @@ int64_t int8_most_sum(const int8_product *p, uint32_t n) {
 }
 
 bool int8_keeps_zero(const int8_product *p, int32_t *shift) {
-  const int64_t depth = p->in_channels / p->groups;
+  const int64_t each = p->in_channels / p->groups * p->taps;
   bool some = false;
   *shift = p->w->dtype.code == HEDDLE_DTYPE_UINT ? 128 : 0;
   for (int64_t c = 0; c < p->out_channels; c++) {
     const int32_t zero = zero_of(p, c);
     if (zero == *shift) continue; /* what is taken off anyway */
-    for (int64_t k = 0; k < depth && !some; k++)
-      for (int64_t t = 0; t < p->taps; t++) {
-        const int32_t w = weight(p, c, k, t) - zero;
-        some = some || w < -128 || w > 127;
-      }
+    const weights_row row = row_of(p, c);
+    for (int64_t i = 0; i < each && !some; i++) {
+      const int32_t w = weight(&row, i) - zero;
+      some = w < -128 || w > 127;
+    }
   }
   return some;
 }
@@ -107,10 +121,10 @@ static void fill_sums(const int8_product *p, int8_weights *w, const reach *rows,
   const int64_t depth = p->in_channels / p->groups, width = p->window.kernel[2];
   for (int64_t c = 0; c < p->out_channels; c++) {
     const int32_t zero = zero_of(p, c);
-    for (int64_t t = 0; t < p->taps; t++) {
-      taps[t] = 0;
-      for (int64_t k = 0; k < depth; k++) taps[t] += weight(p, c, k, t) - zero;
-    }
+    const weights_row row = row_of(p, c);
+    memset(taps, 0, (size_t)p->taps * sizeof *taps);
+    for (int64_t k = 0, i = 0; k < depth; k++)
+      for (int64_t t = 0; t < p->taps; t++, i++) taps[t] += weight(&row, i) - zero;
     for (int64_t r = 0; r < w->rows; r++)
       for (int64_t q = 0; q < w->cols; q++) {
         int32_t sum = 0;
@@ -140,18 +154,15 @@ static void *get(int8_weights *w, int64_t count, size_t size, heddle_status *s) 
 }
 
 static void fill_channels(const int8_product *p, int8_weights *w, int32_t shift) {
-  const int64_t depth = p->in_channels / p->groups;
-  int8_t *to = w->bytes;
+  const int64_t each = p->in_channels / p->groups * p->taps;
   for (int64_t c = 0; c < p->out_channels; c++) {
     const int32_t off = w->ones ? shift : zero_of(p, c);
     w->bias[c] = p->bias != NULL ? ((const int32_t *)p->bias->data)[c] : 0;
     if (w->ones) w->w_zero[c] = zero_of(p, c) - shift;
     if (p->rounds) w->scale[c] = *p->x_scale * p->w_scale[p->scales == 1 ? 0 : c] / *p->y_scale;
-    for (int64_t k = 0; k < depth; k++)
-      for (int64_t t = 0; t < p->taps; t++) {
-        const int64_t at = p->matmul ? k * p->out_channels + c : (c * depth + k) * p->taps + t;
-        to[at] = (int8_t)(weight(p, c, k, t) - off);
-      }
+    const weights_row row = row_of(p, c);
+    int8_t *to = p->matmul ? w->bytes + c : w->bytes + c * each;
+    for (int64_t i = 0; i < each; i++) to[i * row.step] = (int8_t)(weight(&row, i) - off);
   }
 }
 

@@ -139,6 +139,9 @@ def write():
 
 # ---------------------------------------------------------------- programs
 
+INCLUDED = {"prelude", "portable", "portable_flash"}  # in other texts
+
+
 def read(name):
     """As cmake/embed_kernel.cmake embeds it."""
     with open(os.path.join(KERNELS, name)) as f:
@@ -209,7 +212,7 @@ def programs():
     assert len(found) > 150
     assert {"contract", "direct", "thin", "softmax_group", "reduce_item", "average_pool", "walk",
             "fused"} <= kernels
-    texts = {os.path.basename(p)[:-3] for p in glob.glob(os.path.join(KERNELS, "*.cl"))} - {"prelude", "portable"}
+    texts = {os.path.basename(p)[:-3] for p in glob.glob(os.path.join(KERNELS, "*.cl"))} - INCLUDED
     assert {p.text for p in found.values()} == texts
     firsts = {}
     for p in found.values():

@@ -4,6 +4,10 @@ numpy; with oneDNN and without, on several threads.
 labels: slow ctypes
 timeout: 600
 """
+import os
+import subprocess
+import sys
+
 import capi
 import numpy as np
 import pytest
@@ -326,3 +330,13 @@ def test_functions_of_bytes(contexts, seed):
         got = Run(ctx, net, [y], feed, optimize="off").outputs[0]
         apart = np.abs(got.astype(int) - want)  # sigmoid and tanh are numpy's in float64 here: beside a half
         assert apart.max() <= (1 if seed % 6 else 0) and np.count_nonzero(apart) <= want.size / 50, settings
+
+
+def test_without_instructions_for_products_of_bytes():
+    """All of this file where oneDNN may use no more than AVX2."""
+    with open("/proc/cpuinfo") as f:
+        if "vnni" not in f.read() or "ONEDNN_MAX_CPU_ISA" in os.environ:
+            pytest.skip("this CPU has none: the other cases are without them")
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__],
+                          env=os.environ | {"ONEDNN_MAX_CPU_ISA": "AVX2"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
