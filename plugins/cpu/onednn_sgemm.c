@@ -57,10 +57,10 @@ static bool read_other(const_dnnl_memory_desc_t md, int ndims, const dnnl_dims_t
 
 static bool read_posts(const_dnnl_primitive_desc_t pd, int ndims, const dnnl_dims_t result, bool pixels,
                        onednn_sgemm *out) {
-  static const dnnl_alg_kind_t known[] = {dnnl_eltwise_relu,     dnnl_eltwise_clip, dnnl_eltwise_hardswish,
-                                          dnnl_eltwise_logistic, dnnl_eltwise_tanh, dnnl_eltwise_gelu_tanh,
-                                          dnnl_eltwise_gelu_erf, dnnl_binary_add,   dnnl_binary_mul,
-                                          dnnl_binary_sub,       dnnl_binary_div};
+  static const dnnl_alg_kind_t known[] = {dnnl_eltwise_relu,      dnnl_eltwise_clip,     dnnl_eltwise_hardswish,
+                                          dnnl_eltwise_logistic,  dnnl_eltwise_swish,    dnnl_eltwise_tanh,
+                                          dnnl_eltwise_gelu_tanh, dnnl_eltwise_gelu_erf, dnnl_binary_add,
+                                          dnnl_binary_mul,        dnnl_binary_sub,       dnnl_binary_div};
   const_dnnl_primitive_attr_t attr = NULL;
   const_dnnl_post_ops_t posts = NULL;
   if (dnnl_primitive_desc_get_attr(pd, &attr) != dnnl_success) return false;

@@ -65,6 +65,7 @@ TARGET static inline vec activation(dnnl_alg_kind_t alg, float alpha, float beta
     return V_MUL(x, V_MIN(V_SET(1.0f), V_MAX(V_SET(0.0f), line)));
   }
   case dnnl_eltwise_logistic: return logistic(x);
+  case dnnl_eltwise_swish: return V_MUL(x, logistic(V_MUL(x, V_SET(alpha))));
   case dnnl_eltwise_tanh: return tanh_of(x);
   case dnnl_eltwise_gelu_tanh: {
     const vec cube = V_MUL(V_MUL(x, x), x), u = V_MULADD(cube, V_SET(0.044715f), x);
