@@ -90,6 +90,38 @@ def test_conv_that_others_read(ctx):
     optimize_case.close(r.outputs[1], n.reference([c], values)[0])
 
 
+PADS = [  # of a Pad, what else it has, pads of the Conv, and whether the Conv takes the Pad's
+    ([0, 0, 1, 2, 0, 0, 2, 0], {}, None, True),
+    ([0, 0, 0, 1, 0, 0, 1, 1], {"value": 0}, [1, 0, 0, 1], True),
+    ([1, 2, 2, 1], {"axes": [-2, 3]}, None, True),
+    ([0, 0, 1, 1, 0, 0, 1, 1], {"value": 0.5}, None, False),
+    ([0, 1, 1, 1, 0, 0, 1, 1], {}, None, False),
+    ([0, 0, 2, 0, 0, 0, 0, 0], {}, [1, 0, 0, 0], False),  # places that read nothing of the input
+    ([0, 0, 1, 1, 0, 0, 1, 1], {"mode": "edge"}, None, False)]
+
+
+@pytest.mark.parametrize("pads, more, own, goes", PADS)
+def test_pad_goes_into_the_conv(ctx, pads, more, own, goes):
+    n = Net(18)
+    inputs = [n.x("x", 2, 4, 6, 7), n.w("pads", np.array(pads, np.int64))]
+    if "value" in more or "axes" in more:
+        inputs.append(n.w("value", np.array(more.get("value", 0), np.float32)))
+    if "axes" in more:
+        inputs.append(n.w("axes", np.array(more["axes"], np.int64)))
+    p = n.op("Pad", *inputs, name="pad", mode=more.get("mode", "constant"))
+    channels = 4 + (pads[1] + pads[5] if len(pads) == 8 else 0)
+    y = n.op("Conv", p, n.weights("w", 6, channels, 3, 3), name="conv", strides=[2, 1], **({"pads": own} if own else {}))
+    r, _ = check(ctx, n, [y])
+    assert r.ops() == (["Conv"] if goes else ["Conv", "Pad"])
+
+
+def test_pad_that_others_read(ctx):
+    n = Net(18)
+    p = n.op("Pad", n.x("x", 1, 3, 5, 5), n.w("pads", np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)))
+    y = n.op("Conv", p, n.weights("w", 4, 3, 3, 3))
+    assert check(ctx, n, [y, p])[0].ops() == ["Conv", "Pad"]
+
+
 # ---- gemm
 
 
