@@ -126,7 +126,7 @@ static const char *compare(const process_kernel *a, const process_kernel *b) {
   for (int i = 0; i < ASKED; i++)
     if (a->prctl[i] != b->prctl[i]) return of_prctl[i];
   if (a->death != b->death) return "the signal at the parent's death (prctl)";
-  if (a->reaper != b->reaper) return "who waits for orphans (prctl)";
+  if (a->reaper != b->reaper) return "the child subreaper (prctl)";
   if (a->unbuffered != b->unbuffered) return "how the standard output is buffered (setvbuf)";
   if (a->persona != b->persona) return "the personality of the process";
   if (a->group != b->group || a->session != b->session) return "the process group or the session";

@@ -147,40 +147,39 @@ static uint64_t padded(uint64_t bytes) {
   return (bytes + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT;
 }
 
-static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
-  const int8_product *p = plan->p;
-  const_dnnl_memory_desc_t chosen = NULL;
-  if (plan->n_kinds == INT8_KINDS) return dnnl_unimplemented;
-  if (plan->pairs) {
-    const int64_t channels = like->channels + plan->ones;
-    const uint64_t room = padded(int8_pairs_scratch(p, like, channels));
-    const uint64_t acc = padded((uint64_t)(like->rows * p->window.out[2] * channels) * sizeof(int32_t));
-    plan->kinds[plan->n_kinds++] = *like;
-    if (acc > plan->acc_bytes) plan->acc_bytes = acc;
-    if (room > plan->each) plan->each = room;
-    return dnnl_success;
-  }
-  if (plan->groups == 1 && plan->n_kinds > 0)
-    chosen = dnnl_primitive_desc_query_md(plan->kinds[0].pd, dnnl_query_weights_md, 0);
-  int8_kind *kind = &plan->kinds[plan->n_kinds];
-  *kind = *like;
-  dnnl_status_t s = create(plan, kind, chosen);
+/* A primitive of oneDNN for the last of the plan's kinds; *scratch: the bytes that it wants. */
+static dnnl_status_t choose(int8_plan *plan, int8_kind *kind, uint64_t *scratch) {
+  const bool others = plan->groups == 1 && plan->n_kinds > 1;
+  dnnl_status_t s =
+      create(plan, kind, others ? dnnl_primitive_desc_query_md(plan->kinds[0].pd, dnnl_query_weights_md, 0) : NULL);
   if (s != dnnl_success) return s;
-  plan->n_kinds++;
   while (is_broken(plan, kind->pd)) {
     s = dnnl_primitive_desc_next_impl(kind->pd);
     if (s != dnnl_success) return s;
   }
   while (!is_exact(plan, kind->pd)) {
     if (plan->pieces == INT8_PIECES) return dnnl_unimplemented;
-    plan->most_sum = int8_most_sum(p, ++plan->pieces);
+    plan->most_sum = int8_most_sum(plan->p, ++plan->pieces);
   }
   if (is_plain(kind->pd) && plan->self->mode != ONEDNN_ALWAYS) return dnnl_unimplemented;
-  const_dnnl_memory_desc_t scratch = dnnl_primitive_desc_query_md(kind->pd, dnnl_query_scratchpad_md, 0);
-  const uint64_t sums = (uint64_t)(kind->rows * p->window.out[2] * (kind->channels + plan->ones)) * sizeof(int32_t);
-  const uint64_t more = scratch != NULL ? padded(dnnl_memory_desc_get_size(scratch)) : 0;
-  if (padded(sums) > plan->acc_bytes) plan->acc_bytes = padded(sums);
-  if (more > plan->each) plan->each = more; /* what scratch memory is wanted; the sums come on top */
+  const_dnnl_memory_desc_t md = dnnl_primitive_desc_query_md(kind->pd, dnnl_query_scratchpad_md, 0);
+  *scratch = md != NULL ? dnnl_memory_desc_get_size(md) : 0;
+  return dnnl_success;
+}
+
+static dnnl_status_t add_kind(int8_plan *plan, const int8_kind *like) {
+  if (plan->n_kinds == INT8_KINDS) return dnnl_unimplemented;
+  int8_kind *kind = &plan->kinds[plan->n_kinds++];
+  *kind = *like;
+  const int64_t channels = kind->channels + plan->ones;
+  uint64_t scratch = 0;
+  dnnl_status_t s = dnnl_success;
+  if (plan->pairs) scratch = int8_pairs_scratch(plan->p, kind, channels);
+  else s = choose(plan, kind, &scratch);
+  if (s != dnnl_success) return s;
+  const uint64_t sums = padded((uint64_t)(kind->rows * plan->p->window.out[2] * channels) * sizeof(int32_t));
+  if (sums > plan->acc_bytes) plan->acc_bytes = sums;
+  if (padded(scratch) > plan->each) plan->each = padded(scratch); /* the sums come on top */
   return dnnl_success;
 }
 

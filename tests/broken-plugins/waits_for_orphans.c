@@ -1,7 +1,7 @@
-/* Opening a device makes the process the one that waits for orphans.
+/* Opening a device makes the process a child subreaper.
  *
  * caught by: process/state
- * says: who waits for orphans
+ * says: the child subreaper
  */
 #define _GNU_SOURCE
 #include "base.h"
